@@ -1,0 +1,133 @@
+"""The one tree of errors that users meet.
+
+::
+
+    SparkRecipesError              code, message, repair, exit_code
+    ├── Misuse                     2: unknown id, bad option or value, bad reference
+    │   └── UnknownId              2: with the nearest ids that exist
+    ├── CatalogError               1: a catalog or recipe file is not valid
+    ├── Unknown                    3: no network, no answer: neither yes nor no
+    ├── DownloadFailed             1
+    ├── ServerError                1: carries the last log lines and what they mean
+    │   ├── LaunchFailed
+    │   └── NotReady
+    ├── Refused                    1: an act that would harm the host or touch what is not ours
+    └── RoundFailed                1
+
+Questions return findings; only acts raise. Exit codes are those of the command line.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+
+class SparkRecipesError(Exception):
+    """Base of every error that reaches a user: what happened, and the next step.
+
+    Attributes:
+        code: A stable word for programs, e.g. ``unknown_id``.
+        message: What happened and where, in one or two sentences.
+        repair: The next command or change, or an empty string where none is known.
+        exit_code: What the command line returns for it.
+    """
+
+    exit_code = 1
+    default_code = "error"
+
+    def __init__(self, message: str, *, repair: str = "", code: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.repair = repair
+        self.code = code or self.default_code
+
+
+class Misuse(SparkRecipesError):
+    """The question itself is wrong: an unknown id, a bad value or a bad reference."""
+
+    exit_code = 2
+    default_code = "misuse"
+
+
+class UnknownId(Misuse):
+    """Nothing of that kind has that id; the nearest ids are named in the repair."""
+
+    default_code = "unknown_id"
+
+    def __init__(self, kind: str, wanted: str, known: Iterable[str], *, see: str) -> None:
+        near = nearest(wanted, known)
+        hint = f"did you mean {' or '.join(near)}? " if near else ""
+        super().__init__(f"no {kind} has the id {wanted!r}", repair=f"{hint}run: {see}")
+
+
+class CatalogError(SparkRecipesError):
+    """A catalog or recipe file cannot be used as it is."""
+
+    default_code = "invalid_file"
+
+
+class Unknown(SparkRecipesError):
+    """The answer could not be had (no network, no reply in time): neither yes nor no."""
+
+    exit_code = 3
+    default_code = "unknown"
+
+
+class Refused(SparkRecipesError):
+    """An act that would harm the host, or touch something that is not ours."""
+
+    default_code = "refused"
+
+
+class DownloadFailed(SparkRecipesError):
+    """Weights could not be fetched or are not complete."""
+
+    default_code = "download_failed"
+
+
+class ServerError(SparkRecipesError):
+    """A container did not do what was asked.
+
+    Attributes:
+        log_tail: Its last log lines, oldest first, with secrets removed.
+        diagnoses: Ids of the known causes found in them.
+    """
+
+    default_code = "server_error"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        repair: str = "",
+        code: str | None = None,
+        log_tail: Sequence[str] = (),
+        diagnoses: Sequence[str] = (),
+    ) -> None:
+        super().__init__(message, repair=repair, code=code)
+        self.log_tail = tuple(log_tail)
+        self.diagnoses = tuple(diagnoses)
+
+
+class LaunchFailed(ServerError):
+    """The container could not be started."""
+
+    default_code = "launch_failed"
+
+
+class NotReady(ServerError):
+    """The container started, but no completion came before the deadline."""
+
+    default_code = "not_ready"
+
+
+class RoundFailed(SparkRecipesError):
+    """The standard round could not be run at all (a failed request is a figure, not this)."""
+
+    default_code = "round_failed"
+
+
+def nearest(wanted: str, known: Iterable[str], limit: int = 3) -> list[str]:
+    """Return up to ``limit`` known words that look like ``wanted``, best first."""
+    return difflib.get_close_matches(wanted, list(known), n=limit, cutoff=0.6)

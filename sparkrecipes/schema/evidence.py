@@ -1,0 +1,149 @@
+"""Evidence: published measurements as they were published, with method, date and source."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from sparkrecipes.schema.base import Frozen, Id, KvCacheDtype, Text, Tokens, Users
+
+Rate = Annotated[float, Field(ge=0)]
+Percent = Annotated[float, Field(ge=0, le=100)]
+
+
+class Figures(Frozen):
+    """What the October round published of one configuration, in its own units."""
+
+    single_user_tok_s: Rate | None
+    """Decode speed of one user, tokens a second, by the published method."""
+    four_users_total_tok_s: Rate | None
+    """Tokens a second of four users together, over the wall time."""
+    ttft_ms: Rate | None
+    """Time to first token as the published method saw it, ms."""
+    long_prompt_46k_s: Rate | None
+    """Wall time of the prompt of about 46,000 tokens, s."""
+    load_min: Rate | None
+    """From start to ready, minutes."""
+    memory_gb: Rate | None
+    """How far the free memory fell when the model loaded, as published (GB or GiB: see the set)."""
+    stable: bool | None
+    """Whether the source called it stable."""
+
+
+FigureName = Literal[
+    "single_user_tok_s",
+    "four_users_total_tok_s",
+    "ttft_ms",
+    "long_prompt_46k_s",
+    "load_min",
+    "memory_gb",
+    "stable",
+]
+
+
+class Caveat(Frozen):
+    """A doubt about published figures; the figures stay as published."""
+
+    figures: Annotated[tuple[FigureName, ...], Field(min_length=1)]
+    """Which of the row's figures it concerns; those are ranked last."""
+    text: Text
+    source: Text
+
+
+class EvidenceRow(Frozen):
+    """One measured configuration."""
+
+    id: Id
+    """Unique within its set."""
+    date: Text
+    """Day of the measurement, ISO 8601."""
+    context_tokens: Tokens
+    users: Users
+    kv_cache_dtype: KvCacheDtype
+    figures: Figures
+    caveats: tuple[Caveat, ...] = ()
+    notes: tuple[Text, ...] = ()
+
+
+class WorkloadRow(Frozen):
+    """Speed and acceptance of speculation for one kind of prompt."""
+
+    workload: Id
+    temperature: Annotated[float, Field(ge=0)]
+    tok_s: Rate
+    without_speculation_tok_s: Rate | None
+    acceptance_pct: Percent | None
+
+
+class SustainedRow(Frozen):
+    """A long run under load."""
+
+    minutes: Annotated[float, Field(gt=0)]
+    users: Users
+    tok_s: Rate
+    acceptance_pct: Percent | None
+    failed_requests: Annotated[int, Field(ge=0)] | None
+
+
+class WorkloadSet(Frozen):
+    """Workload and sustained figures of one recipe."""
+
+    recipe: Id
+    workloads: tuple[WorkloadRow, ...]
+    sustained: SustainedRow | None
+    notes: tuple[Text, ...] = ()
+
+
+class EvidenceFile(Frozen):
+    """One file of ``catalog/evidence/``: one publication, one method."""
+
+    title: Text
+    publisher: Text
+    method: Literal["october", "school", "survey"]
+    """Figures of two methods are never ranked together."""
+    method_text: Text
+    """What was measured and how, in a few sentences."""
+    hardware: Text
+    trust_rank: Annotated[int, Field(ge=1)]
+    """1 is measured by the publisher on this hardware; higher is further from the source."""
+    memory_unit: Literal["GB", "GiB"]
+    """The unit that the source prints beside memory figures."""
+    memory_note: Text
+    """What that figure is, and how it may be read."""
+    sources: Annotated[tuple[Text, ...], Field(min_length=1)]
+    rows: Annotated[tuple[EvidenceRow, ...], Field(min_length=1)]
+    by_workload: tuple[WorkloadSet, ...] = ()
+    findings: tuple[Text, ...] = ()
+    contradictions: tuple[Text, ...] = ()
+
+
+class Evidence(EvidenceFile):
+    """An evidence set with its id."""
+
+    id: Id
+
+
+class DoesNotRunEntry(Frozen):
+    """A configuration that is known not to run, with the reason."""
+
+    title: Text
+    model: Id | None = None
+    """Model of the catalog that it concerns."""
+    image: Text | None = None
+    """Image repository that it concerns, without a tag."""
+    tags: tuple[Text, ...] = ()
+    """Tags of that image that it concerns; none means all."""
+    kind: Literal["memory", "architecture", "engine", "image", "cluster"]
+    why: Text
+    remedy: Text | None = None
+    context_tokens: Tokens | None = None
+    users: Users | None = None
+    kv_cache_dtype: KvCacheDtype | None = None
+    source: Text
+
+
+class DoesNotRunFile(Frozen):
+    """The file ``catalog/does_not_run.yaml``."""
+
+    entries: tuple[DoesNotRunEntry, ...]

@@ -1,0 +1,54 @@
+"""The catalog as a table: the figures that people choose by."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from sparkrecipes.schema.base import Capability, Frozen, Id, Text
+from sparkrecipes.schema.evidence import Caveat, EvidenceRow, Figures
+from sparkrecipes.schema.recipe import Recipe, Speculative
+
+RecipeStatus = Literal["measured", "untested", "does_not_run"]
+
+
+class RecipeSummary(Frozen):
+    """One row of the table."""
+
+    id: Id
+    title: Text
+    model: Id
+    engine: Id
+    speculative: Speculative | None
+    capabilities: tuple[Capability, ...]
+    params_total_b: float
+    params_active_b: float
+    published: Figures | None
+    """The row of the October round, or null where that did not measure it."""
+    caveats: tuple[Text, ...]
+    status: RecipeStatus
+    """Follows from the evidence and from what is known not to run."""
+
+
+class RecipeList(Frozen):
+    """All recipes, the fastest for one user first; doubtful figures and unmeasured ones last."""
+
+    recipes: tuple[RecipeSummary, ...]
+
+
+class PublishedRow(Frozen):
+    """An evidence row with the set it stands in."""
+
+    evidence: Id
+    method: Text
+    publisher: Text
+    row: EvidenceRow
+
+
+class RecipeDetail(Frozen):
+    """One recipe in full, with what is published of it and where that comes from."""
+
+    recipe: Recipe
+    summary: RecipeSummary
+    published: tuple[PublishedRow, ...]
+    caveats: tuple[Caveat, ...]
+    sources: tuple[Text, ...]

@@ -1,0 +1,215 @@
+"""A standard round: what was measured, its spread, and how far it can be trusted."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from sparkrecipes.schema.base import Frozen, Id, Text
+
+Count = Annotated[int, Field(ge=0)]
+
+
+class Spread(Frozen):
+    """A figure over its repeats."""
+
+    median: float
+    min: float
+    max: float
+
+
+class ServerSeen(Frozen):
+    """The endpoint that was measured."""
+
+    base_url: Text
+    model: Text
+    engine: str | None
+    engine_version: str | None
+
+
+class Single(Frozen):
+    """One user at a time."""
+
+    n: Count
+    ttft_ms: Spread | None
+    ttfo_ms: Spread | None
+    decode_tok_s: Spread | None
+    e2e_tok_s: Spread | None
+    tpot_ms: Spread | None = None
+    completion_tokens: Spread | None = None
+    token_source: Literal["usage", "token_ids", "chunks"] | None = None
+    comparable: bool = True
+    """False where the answers were too short to compare with anything."""
+
+
+class Concurrent(Frozen):
+    """Several users at once."""
+
+    users: Count
+    rounds: Count
+    aggregate_tok_s: Spread | None
+    """All users together over the whole wall time."""
+    steady_tok_s: Spread | None = None
+    """All users together over the time in which all were active."""
+    per_user_tok_s: Spread | None
+    ttft_ms: Spread | None
+
+
+class LongPrompt(Frozen):
+    """The prompt of about 46,000 tokens."""
+
+    state: Literal["measured", "not_supported", "failed"]
+    prompt_tokens: Count | None
+    cached_tokens: Count | None
+    wall_s: float | None
+    ttft_ms: float | None
+    prefill_tok_s: float | None
+    n: Count = 0
+    reason: str = ""
+
+
+class Stability(Frozen):
+    """Every request of the run."""
+
+    requests: Count
+    failed: Count
+    errors: tuple[Text, ...]
+    restarted: bool | None
+    """Null where restarts could not be observed."""
+
+
+class Acceptance(Frozen):
+    """What the engine's counters say of speculation."""
+
+    rate_pct: float | None
+    """Accepted of drafted tokens."""
+    mean_length: float | None
+    """Tokens a step, the target's own token included."""
+    per_position_pct: tuple[float, ...]
+    drafts: Count
+    source: Text
+
+
+class VariedRow(Frozen):
+    """One kind of prompt at one temperature."""
+
+    workload: Text
+    temperature: float
+    n: Count
+    decode_tok_s: Spread | None
+    acceptance: Acceptance | None
+
+
+class Sustained(Frozen):
+    """Load over many minutes."""
+
+    minutes: float
+    users: Count
+    tok_s: float | None
+    per_minute_tok_s: tuple[float, ...]
+    drift_pct: float | None
+    """Last third against the first."""
+    failed: Count
+    acceptance: Acceptance | None
+    mem_available_low_bytes: Count | None
+
+
+class PublishedMethod(Frozen):
+    """What the October script would have printed on the same bytes."""
+
+    single_user_tok_s: float | None
+    ttft_ms: float | None
+    four_users_total_tok_s: float | None
+    long_prompt_46k_s: float | None
+
+
+class Smoke(Frozen):
+    """The test before any figure."""
+
+    words: bool | None
+    tool_call: bool | None
+    image: bool | None
+    message: str = ""
+
+
+class Round(Frozen):
+    """One standard round."""
+
+    schema_version: Literal[1] = 1
+    method: Text
+    started_at: Text
+    tool_version: Text
+    server: ServerSeen
+    machine: dict[str, Any] | None
+    recipe_id: Id | None
+    simulated: bool
+    """True for a rehearsal: measured over a socket against a server that plays published timing."""
+    smoke: Smoke | None = None
+    single: Single | None
+    concurrent: Concurrent | None
+    long_prompt: LongPrompt | None
+    stability: Stability
+    stable: bool | None
+    varied: tuple[VariedRow, ...]
+    sustained: Sustained | None
+    acceptance: Acceptance | None
+    published_method: PublishedMethod
+    users_curve: tuple[Concurrent, ...] = ()
+    warnings: tuple[Text, ...]
+
+
+class ReportRow(Frozen):
+    """One figure beside the published one."""
+
+    figure: Text
+    unit: Text
+    better: Literal["higher", "lower"]
+    published: float | None
+    measured: float | None
+    """By the published method: the only one that may be compared with it."""
+    measured_range: tuple[float, float] | None
+    true_value: float | None
+    """By the true definitions, where they differ."""
+    difference_pct: float | None
+    verdict: Literal["matches", "slower", "faster", "not_comparable"]
+    note: str = ""
+
+
+class Report(Frozen):
+    """A measured round against the published figures of its recipe."""
+
+    verdict: Literal["matches", "slower", "faster", "not_comparable", "unstable"]
+    recipe_id: Id | None
+    simulated: bool
+    summary: Text
+    """The verdict in a sentence."""
+    rows: tuple[ReportRow, ...]
+    warnings: tuple[Text, ...]
+    round_file: str | None = None
+
+
+class Step(Frozen):
+    """One step of the walk."""
+
+    step: Id
+    state: Literal["done", "warned", "skipped", "failed", "simulated"]
+    message: Text
+    seconds: float
+
+
+class InstallReport(Frozen):
+    """The whole walk, from the pick to the report."""
+
+    recipe_id: Id
+    simulated: bool
+    ok: bool
+    steps: tuple[Step, ...]
+    command: Text
+    """The command that starts it on the real machine."""
+    base_url: str | None
+    round: Round | None
+    report: Report | None
+    kept: tuple[Text, ...] = ()
+    """What a failed install left in place."""
+    next: Text

@@ -1,0 +1,96 @@
+"""Command, download, server: what acts on a host, and what it left there."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from sparkrecipes.schema.base import Bytes, Frozen, Id, RepoId, Text
+
+
+class Command(Frozen):
+    """The exact command that starts a recipe."""
+
+    argv: tuple[Text, ...]
+    """One item an argument, never a shell string."""
+    shell: Text
+    """The same, quoted for people to paste; for compose and systemd the file's text."""
+    format: Literal["docker", "compose", "systemd"]
+    container_name: Text
+    base_url: Text
+    """Where clients will find it."""
+    gpu_memory_utilization: float | None
+    """The fraction it sets."""
+    warnings: tuple[Text, ...]
+
+
+class RepoDownload(Frozen):
+    """One repository of a download."""
+
+    role: Literal["weights", "drafter"]
+    repo: RepoId
+    revision: Text
+    """The commit that was fetched."""
+    snapshot: Text
+    """Folder that holds its files."""
+    files: Annotated[int, Field(ge=0)]
+    total_bytes: Bytes
+    fetched_bytes: Bytes
+    """What this run transferred; the rest was there."""
+    complete: bool
+
+
+class DownloadReport(Frozen):
+    """What is on disk now."""
+
+    recipe_id: Id
+    repos: tuple[RepoDownload, ...]
+    seconds: float
+    warnings: tuple[Text, ...] = ()
+
+
+class Server(Frozen):
+    """A container that carries our label."""
+
+    name: Text
+    container_id: Text
+    recipe_id: Id
+    image: Text
+    state: Literal["created", "running", "restarting", "paused", "exited", "dead", "unknown"]
+    exit_code: int | None
+    base_url: Text | None
+    started_at: Text | None
+    restarts: Annotated[int, Field(ge=0)]
+
+
+class ServerList(Frozen):
+    """Containers that carry our label, running or not."""
+
+    servers: tuple[Server, ...]
+
+
+class ServerLogs(Frozen):
+    """The last lines of a container, secrets removed."""
+
+    name: Text
+    lines: tuple[str, ...]
+
+
+class Readiness(Frozen):
+    """A server that answered a real completion."""
+
+    base_url: Text
+    model: Text
+    seconds: float
+    """From the call to the first completion."""
+    milestones: tuple[Text, ...]
+
+
+class Stopped(Frozen):
+    """What stop did."""
+
+    name: Text
+    stopped: bool
+    """False where there was nothing of ours to stop."""
+    message: Text
