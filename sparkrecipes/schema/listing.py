@@ -21,7 +21,7 @@ class RecipeSummary(Frozen):
     speculative: Speculative | None
     capabilities: tuple[Capability, ...]
     params_total_b: float
-    params_active_b: float
+    params_active_b: float | None
     published: Figures | None
     """The row of the October round, or null where that did not measure it."""
     caveats: tuple[Text, ...]

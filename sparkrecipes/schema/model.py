@@ -167,8 +167,8 @@ class ModelFile(Frozen):
     family: Text
     params_total_b: Annotated[float, Field(gt=0)]
     """All parameters, in 10^9."""
-    params_active_b: Annotated[float, Field(gt=0)]
-    """Parameters read for one token, in 10^9; the same as the total for a dense model."""
+    params_active_b: Annotated[float, Field(gt=0)] | None
+    """Parameters read for one token, in 10^9 (dense: the total); null where no source says."""
     context_tokens: Tokens
     """Longest sequence that the model was made for."""
     hidden_size: Count | None
