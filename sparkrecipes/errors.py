@@ -12,7 +12,9 @@
     │   ├── LaunchFailed
     │   └── NotReady
     ├── Refused                    1: an act that would harm the host or touch what is not ours
-    └── RoundFailed                1
+    │   └── CheckFailed            1: carries the findings
+    ├── RoundFailed                1
+    └── InstallFailed              as its cause: carries the steps done and what was kept
 
 Questions return findings; only acts raise. Exit codes are those of the command line.
 """
@@ -80,6 +82,20 @@ class Refused(SparkRecipesError):
     default_code = "refused"
 
 
+class CheckFailed(Refused):
+    """A check found what stops the recipe here.
+
+    Attributes:
+        findings: One line a blocker.
+    """
+
+    default_code = "blocked"
+
+    def __init__(self, message: str, *, repair: str, findings: Sequence[str]) -> None:
+        super().__init__(message, repair=repair)
+        self.findings = tuple(findings)
+
+
 class DownloadFailed(SparkRecipesError):
     """Weights could not be fetched or are not complete."""
 
@@ -126,6 +142,24 @@ class RoundFailed(SparkRecipesError):
     """The standard round could not be run at all (a failed request is a figure, not this)."""
 
     default_code = "round_failed"
+
+
+class InstallFailed(SparkRecipesError):
+    """A step of the walk failed; its code, repair and exit code are those of the cause.
+
+    Attributes:
+        step: The step that failed.
+        kept: What it left in place.
+    """
+
+    default_code = "install_failed"
+
+    def __init__(self, step: str, cause: SparkRecipesError, kept: Sequence[str]) -> None:
+        left = f" (kept: {'; '.join(kept)})" if kept else ""
+        super().__init__(f"{step}: {cause.message}{left}", repair=cause.repair, code=cause.code)
+        self.exit_code = cause.exit_code
+        self.step = step
+        self.kept = tuple(kept)
 
 
 def nearest(wanted: str, known: Iterable[str], limit: int = 3) -> list[str]:

@@ -157,6 +157,8 @@ class Round(Frozen):
     published_method: PublishedMethod
     users_curve: tuple[Concurrent, ...] = ()
     warnings: tuple[Text, ...]
+    saved_to: str | None = None
+    """File that holds this round."""
 
 
 class ReportRow(Frozen):

@@ -1,0 +1,98 @@
+"""From arguments to an exit code: 0 yes, 1 no, 2 misuse, 3 unknown, 130 interrupted."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from sparkrecipes.cli.parser import build_parser
+from sparkrecipes.errors import SparkRecipesError
+
+INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code.
+
+    Args:
+        arguments: The command line without the program; None: the process's own.
+    """
+    argv = list(sys.argv[1:] if arguments is None else arguments)
+    as_json = "--json" in argv
+    try:
+        options = build_parser().parse_args(argv)
+        as_json = getattr(options, "json", False)
+        return run(options, as_json)
+    except SparkRecipesError as err:
+        print_error(err, as_json)
+        return err.exit_code
+    except KeyboardInterrupt:
+        print_error(SparkRecipesError("interrupted", code="interrupted"), as_json)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has gone; writing again at exit would only raise once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as err:
+        if os.environ.get("SPARKRECIPES_DEBUG"):
+            raise
+        print_error(internal(err), as_json)
+        return 1
+
+
+def run(options: Any, as_json: bool) -> int:
+    """Call the operation of a parsed command and print its answer."""
+    if options.command == "list" and as_json and print_cached_list(options):
+        return 0
+    from sparkrecipes.cli.handlers import HANDLERS
+    from sparkrecipes.cli.verdicts import exit_code
+
+    answer = HANDLERS[options.command](options)
+    if as_json:
+        print_json(answer.model_dump(mode="json"))
+    else:
+        from sparkrecipes.cli.printing import print_answer
+
+        print_answer(answer)
+    return exit_code(options.command, answer)
+
+
+def print_cached_list(options: Any) -> bool:
+    """Print the list from the catalog's cache, without loading the types; False: not cached."""
+    from sparkrecipes.catalog.cache import cached_list_json
+
+    cached = cached_list_json(getattr(options, "catalog", None))
+    if cached is None:
+        return False
+    sys.stdout.buffer.write(cached + b"\n")
+    return True
+
+
+def print_json(data: Any) -> None:
+    """Write one JSON object to stdout."""
+    sys.stdout.write(json.dumps(data, ensure_ascii=False, indent=2) + "\n")
+
+
+def print_error(err: SparkRecipesError, as_json: bool) -> None:
+    """Say what happened and what to do next: JSON on stdout, or lines on stderr."""
+    if as_json:
+        error = {"code": err.code, "message": err.message, "repair": err.repair}
+        print_json({"error": error})
+        return
+    for line in getattr(err, "log_tail", ()):
+        print(f"  | {line}", file=sys.stderr)
+    print(f"error: {err.message}", file=sys.stderr)
+    if err.repair:
+        print(f"Next: {err.repair}", file=sys.stderr)
+
+
+def internal(err: Exception) -> SparkRecipesError:
+    """Describe a fault of ours without a traceback."""
+    return SparkRecipesError(
+        f"a fault inside sparkrecipes: {type(err).__name__}: {err}",
+        code="internal",
+        repair="report it with the output of the same command under SPARKRECIPES_DEBUG=1",
+    )

@@ -1,0 +1,239 @@
+"""The arguments of every command; nothing is imported here that a help page does not need."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import sparkrecipes
+from sparkrecipes.errors import Misuse, nearest
+
+EPILOG = """\
+A walk:  sparkrecipes recommend agents      which recipe, and why
+         sparkrecipes check RECIPE          can it run here
+         sparkrecipes install RECIPE        download, launch, measure, compare
+         sparkrecipes rehearse agents       the same walk without a Spark
+
+exit codes: 0 done or yes, 1 no, 2 misuse, 3 unknown, 130 interrupted
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose complaints are our errors: with a repair, and as JSON where asked."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise a misuse that names the nearest word."""
+        near = ""
+        if found := re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message):
+            choices = re.findall(r"[\w-]+", found[2])
+            close = nearest(found[1], choices)
+            near = f"did you mean {' or '.join(close)}? " if close else ""
+            message = f"there is no {found[1]!r}"
+        elif found := re.search(r"unrecognized arguments: (.*)", message):
+            options = [o for action in self._actions for o in action.option_strings]
+            close = nearest(found[1].split("=")[0].split()[0], options)
+            near = f"did you mean {' or '.join(close)}? " if close else ""
+        raise Misuse(message, code="bad_arguments", repair=f"{near}run: {self.prog} --help")
+
+
+def build_parser() -> Parser:
+    """Build the parser of the whole command line."""
+    common = common_options()
+    parser = Parser(
+        prog="sparkrecipes",
+        description=sparkrecipes.__doc__,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        parents=[common],
+    )
+    parser.add_argument("--version", action="version", version=sparkrecipes.__version__)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+
+    def add(name: str, help: str, *parts: Callable[[Parser], Any]) -> None:
+        sub = commands.add_parser(name, help=help, description=help, parents=[common])
+        for part in parts:
+            part(sub)
+
+    add_reading(add)
+    add_acting(add)
+    return parser
+
+
+def common_options() -> argparse.ArgumentParser:
+    """Options that every command takes, before and after its name."""
+    common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    common.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    common.add_argument("--catalog", metavar="DIR", help="another catalog")
+    common.add_argument("--machine", metavar="FILE", help="another target machine")
+    common.add_argument("--offline", action="store_true", help="ask no network")
+    return common
+
+
+Add = Callable[..., None]
+
+
+def add_reading(add: Add) -> None:
+    """Add the commands that change nothing."""
+    add("list", "all recipes, with the figures that people choose by")
+    add("show", "one recipe in full, with its sources", recipe)
+    add("recommend", "a pick for a use case or a sentence, and why", words, sizes)
+    add("validate", "check recipe or catalog files", paths)
+    add("probe", "what this machine is, and what is free on it now")
+    add("fit", "does it fit, for your context and users", subject, sizes, kv_cache)
+    add("image", "does an image run on this platform: ask its registry", reference)
+    add("check", "everything that could stop a recipe here", recipe, sizes, port)
+    add("command", "the exact command that starts a recipe", recipe, sizes, port, bind, format_)
+    add("report", "a measured round beside the published figures", round_file)
+    add("diagnose", "known causes in a log file, - for stdin, or a server", log)
+    add("status", "the containers that we started")
+    add("logs", "the last log lines of a recipe's container", recipe, lines)
+
+
+def add_acting(add: Add) -> None:
+    """Add the commands that act or take long."""
+    add("download", "fetch the weights, target and drafter, and verify them", recipe)
+    add("launch", "start a recipe's container", recipe, sizes, port, bind, force)
+    add("wait", "wait until it answers a real completion", recipe, timeout)
+    add("round", "measure an endpoint with the standard round", endpoint)
+    add("stop", "stop and remove a recipe's container, and nothing else", recipe)
+    add("install", "the whole walk, to a proven endpoint", recipe, sizes, port, bind, force, full)
+    add("rehearse", "the whole walk without a Spark", recipe_or_words, sizes, speed, full)
+
+
+def recipe(parser: Parser) -> None:
+    """A recipe's id or file."""
+    parser.add_argument("recipe", metavar="RECIPE", help="a recipe's id or file")
+
+
+def recipe_or_words(parser: Parser) -> None:
+    """A recipe or a use case."""
+    parser.add_argument(
+        "recipe", metavar="RECIPE_OR_USE_CASE", nargs="+", help="a recipe, or words: agents"
+    )
+
+
+def words(parser: Parser) -> None:
+    """A use case or a sentence; more words need no quotes."""
+    parser.add_argument(
+        "words", metavar="USE_CASE", nargs="+", help="agents, programación, or a sentence"
+    )
+
+
+def subject(parser: Parser) -> None:
+    """What is sized."""
+    parser.add_argument(
+        "subject",
+        metavar="RECIPE_OR_MODEL",
+        help="a recipe, a model, model-quant, or a Hugging Face repository",
+    )
+
+
+def paths(parser: Parser) -> None:
+    """Files or folders."""
+    parser.add_argument("paths", metavar="PATH", nargs="+", help="files or folders")
+
+
+def reference(parser: Parser) -> None:
+    """An image reference."""
+    parser.add_argument("ref", metavar="REF", help="an image, e.g. vllm/vllm-openai:v0.31.0")
+
+
+def sizes(parser: Parser) -> None:
+    """Context and users."""
+    parser.add_argument("--context", type=count, metavar="TOKENS", help="longest sequence")
+    parser.add_argument("--users", type=count, metavar="N", help="sequences at once")
+
+
+def kv_cache(parser: Parser) -> None:
+    """The KV cache's type."""
+    parser.add_argument(
+        "--kv-cache-dtype",
+        choices=["auto", "bfloat16", "float16", "fp8", "fp8_e4m3", "fp8_e5m2"],
+        help="default: the recipe's, or auto",
+    )
+
+
+def port(parser: Parser) -> None:
+    """The host's port."""
+    parser.add_argument("--port", type=port_number, default=8000, help="port on this host")
+
+
+def bind(parser: Parser) -> None:
+    """The address the port is published on."""
+    parser.add_argument(
+        "--bind", metavar="ADDRESS", default="127.0.0.1", help="default 127.0.0.1: this host only"
+    )
+
+
+def format_(parser: Parser) -> None:
+    """How the command is written."""
+    parser.add_argument("--format", choices=["docker", "compose", "systemd"], default="docker")
+
+
+def force(parser: Parser) -> None:
+    """Act although a check says no."""
+    parser.add_argument("--force", action="store_true", help="start although a check says no")
+
+
+def full(parser: Parser) -> None:
+    """The long round."""
+    parser.add_argument("--full", action="store_true", help="the whole round, not the quick one")
+
+
+def speed(parser: Parser) -> None:
+    """How fast the rehearsal plays."""
+    parser.add_argument("--speed", type=float, default=1.0, help="1.0 plays the published timing")
+
+
+def timeout(parser: Parser) -> None:
+    """A deadline."""
+    parser.add_argument("--timeout", type=float, metavar="S", help="default: the recipe's")
+
+
+def lines(parser: Parser) -> None:
+    """How many log lines."""
+    parser.add_argument("--lines", type=count, default=50, metavar="N")
+
+
+def log(parser: Parser) -> None:
+    """A log or a server."""
+    parser.add_argument("file", metavar="FILE", nargs="?", help="a log file, or - for stdin")
+    parser.add_argument("--server", metavar="RECIPE", help="a container of ours instead")
+
+
+def round_file(parser: Parser) -> None:
+    """A saved round."""
+    parser.add_argument("file", metavar="ROUND.json", nargs="?", help="default: the newest one")
+    parser.add_argument("--recipe", metavar="RECIPE", help="compare with this recipe's figures")
+    parser.add_argument("--markdown", action="store_true", help="print the report as Markdown")
+
+
+def endpoint(parser: Parser) -> None:
+    """What the round measures, and how much of it."""
+    parser.add_argument("recipe", metavar="RECIPE", nargs="?")
+    parser.add_argument("--base-url", metavar="URL", help="an endpoint, with or without /v1")
+    parser.add_argument("--model", metavar="NAME", help="the name to ask for")
+    parser.add_argument("--quick", action="store_true", help="under two minutes")
+    parser.add_argument("--method", choices=["october", "school"], default="october")
+    parser.add_argument("--only", choices=["single", "concurrent", "long", "stability"])
+    parser.add_argument("--users", type=count, metavar="N")
+    parser.add_argument("--sustained-minutes", type=float, default=15.0, metavar="MIN")
+
+
+def count(text: str) -> int:
+    """Read a whole number of at least 1; ``128k`` is 131072."""
+    found = re.fullmatch(r"(\d{1,9})([kK]?)", text.replace(",", "").replace("_", ""))
+    value = int(found[1]) * (1024 if found[2] else 1) if found else 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return value
+
+
+def port_number(text: str) -> int:
+    """Read a port."""
+    value = int(text) if text.isdecimal() else 0
+    if not 1 <= value <= 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port (1 to 65535)")
+    return value

@@ -1,0 +1,389 @@
+"""Answers as people read them: tables and short lines, one function a type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import singledispatch
+
+from pydantic import BaseModel
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from sparkrecipes.schema.findings import CheckReport, DiagnosisReport, ValidationReport
+from sparkrecipes.schema.image import ImageReport
+from sparkrecipes.schema.listing import RecipeDetail, RecipeList
+from sparkrecipes.schema.machine import HostReport
+from sparkrecipes.schema.memory import MemoryEstimate
+from sparkrecipes.schema.round import InstallReport, Report, Round, Spread
+from sparkrecipes.schema.serving import (
+    Command,
+    DownloadReport,
+    Readiness,
+    Server,
+    ServerList,
+    ServerLogs,
+    Stopped,
+)
+from sparkrecipes.schema.use_case import Recommendation
+
+console = Console(highlight=False, soft_wrap=False)
+
+COLOURS = {
+    "ok": "green",
+    "fits": "green",
+    "ready": "green",
+    "matches": "green",
+    "faster": "green",
+    "done": "green",
+    "tight": "yellow",
+    "warning": "yellow",
+    "warned": "yellow",
+    "hint": "yellow",
+    "unknown": "magenta",
+    "not_comparable": "magenta",
+    "simulated": "cyan",
+}
+
+
+@singledispatch
+def print_answer(answer: BaseModel) -> None:
+    """Print an answer; a type without a page of its own is printed as JSON."""
+    console.print_json(answer.model_dump_json())
+
+
+def coloured(word: str) -> str:
+    """Mark a verdict with its colour; what has none is bad news."""
+    return f"[bold {COLOURS.get(word, 'red')}]{word}[/]"
+
+
+def plain(text: str) -> None:
+    """Print text that must not be wrapped or read as markup."""
+    console.print(text, markup=False, soft_wrap=True)
+
+
+def bullets(lines: Iterable[str], sign: str = "-") -> None:
+    """Print one line a fact."""
+    for line in lines:
+        console.print(f"  {sign} {escape(line)}")
+
+
+def figure(value: float | None, digits: int = 1) -> str:
+    """Write a figure, or a dash for unknown."""
+    return "-" if value is None else f"{value:,.{digits}f}"
+
+
+def gib(value: int | None) -> str:
+    """Write bytes as GiB."""
+    return "unknown" if value is None else f"{value / 2**30:.1f} GiB"
+
+
+@print_answer.register
+def _(answer: RecipeList) -> None:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("recipe", no_wrap=True)
+    for name in ("1 user\ntok/s", "4 users\ntok/s", "TTFT\nms", "46K\ns", "memory\nGB"):
+        table.add_column(name, justify="right")
+    table.add_column("reads", overflow="fold")
+    for r in answer.recipes:
+        f = r.published
+        speed = figure(f.single_user_tok_s if f else None) + ("*" if r.caveats else "")
+        table.add_row(
+            r.id if r.status == "measured" else f"{r.id} ({r.status})",
+            speed,
+            figure(f.four_users_total_tok_s if f else None),
+            figure(f.ttft_ms if f else None, 0),
+            figure(f.long_prompt_46k_s if f else None),
+            figure(f.memory_gb if f else None),
+            " ".join(c for c in r.capabilities if c in ("image", "audio", "video", "tools")),
+        )
+    console.print(table)
+    console.print("* read its caveats: sparkrecipes show RECIPE")
+    console.print("Next: sparkrecipes recommend agents")
+
+
+@print_answer.register
+def _(answer: RecipeDetail) -> None:
+    recipe, summary = answer.recipe, answer.summary
+    console.print(f"[bold]{escape(recipe.title)}[/]  ({recipe.id}, {summary.status})")
+    serving = recipe.serving
+    bullets(
+        [
+            f"model {recipe.model} {recipe.quant}, {summary.params_total_b:g}B parameters",
+            f"reads and does: {', '.join(recipe.capabilities)}",
+            f"engine {recipe.engine} {recipe.engine_version or '(version not named)'}, "
+            f"image {recipe.image.reference}",
+            f"set for {serving.context_tokens:,} tokens x {serving.users} users, "
+            f"KV cache {serving.kv_cache_dtype}, memory fraction {serving.gpu_memory_utilization}",
+        ]
+    )
+    for published in answer.published:
+        f = published.row.figures
+        console.print(f"published ({escape(published.publisher)}, {published.row.date}):")
+        bullets(
+            [
+                f"one user {figure(f.single_user_tok_s)} tok/s, TTFT {figure(f.ttft_ms, 0)} ms",
+                f"four users {figure(f.four_users_total_tok_s)} tok/s together",
+                f"46K prompt {figure(f.long_prompt_46k_s)} s, load {figure(f.load_min)} min, "
+                f"memory {figure(f.memory_gb)} GB as published",
+            ]
+        )
+    for title, found in (
+        ("caveats", [*recipe.caveats, *(c.text for c in answer.caveats)]),
+        ("mended", recipe.mended),
+        ("sources", answer.sources),
+    ):
+        if found:
+            console.print(f"{title}:")
+            bullets(found)
+    console.print(f"Next: sparkrecipes check {recipe.id}")
+
+
+@print_answer.register
+def _(answer: Recommendation) -> None:
+    if answer.pick:
+        console.print(f"[bold]{answer.use_case}: {answer.pick.id}[/]")
+        bullets(answer.pick.why)
+    else:
+        console.print(f"[bold red]{answer.use_case}: nothing suits[/]")
+    for title, group in (("also", answer.alternatives[:4]), ("ruled out", answer.ruled_out)):
+        if group:
+            console.print(f"{title}:")
+            bullets(f"{one.id}: {'; '.join(one.why)}" for one in group)
+    bullets(answer.warnings, "!")
+    if answer.next:
+        console.print(f"Next: {escape(answer.next)}")
+
+
+@print_answer.register
+def _(answer: ValidationReport) -> None:
+    for p in answer.problems:
+        plain(f"{p.file}:{p.line}:{p.column}: {p.level}: {p.message}")
+        if p.repair:
+            plain(f"    {p.repair}")
+    word = "valid" if answer.valid else "not valid"
+    hints = sum(p.level == "hint" for p in answer.problems)
+    errors = len(answer.problems) - hints
+    console.print(f"{answer.files} files, {errors} errors, {hints} hints: {word}")
+
+
+@print_answer.register
+def _(answer: HostReport) -> None:
+    kind = "a DGX Spark" if answer.is_spark else "not a DGX Spark"
+    console.print(f"[bold]{kind}[/]: {answer.platform}, {escape(answer.kernel)}")
+    bullets(
+        [
+            f"memory {gib(answer.mem_total_bytes)}, available now "
+            f"{gib(answer.mem_available_bytes)}",
+            f"GPU: {', '.join(g.name for g in answer.gpus) or 'none seen'}",
+            f"Docker: {answer.docker.state} {answer.docker.message}".rstrip(),
+            *(f"disk for {d.what} ({d.path}): {gib(d.free_bytes)} free" for d in answer.disks),
+            f"recipes are judged for: {answer.machine}",
+        ]
+    )
+    bullets(answer.warnings, "!")
+
+
+@print_answer.register
+def _(answer: MemoryEstimate) -> None:
+    console.print(
+        f"[bold]{escape(answer.subject)}[/] at {answer.context_tokens:,} tokens x "
+        f"{answer.users} users, KV cache {answer.kv_cache_dtype}: {coloured(answer.verdict)}"
+        + (f", now: {coloured(answer.verdict_now)}" if answer.verdict_now else "")
+    )
+    table = Table(box=None, pad_edge=False)
+    table.add_column("component")
+    table.add_column("low", justify="right")
+    table.add_column("high", justify="right")
+    for name, bounds in answer.bounds.items():
+        low, high = bounds or (None, None)
+        table.add_row(name.removesuffix("_bytes").replace("_", " "), gib(low), gib(high))
+    low, high = answer.total_bounds or (None, None)
+    table.add_row("[bold]total", f"[bold]{gib(low)}", f"[bold]{gib(high)}")
+    table.add_row("usable", "", gib(answer.usable_bytes))
+    if answer.available_bytes is not None:
+        table.add_row("available now", "", gib(answer.available_bytes))
+    console.print(table)
+    most, longest = answer.max_users_at_context, answer.max_context_at_users
+    if most is not None and longest is not None:
+        console.print(f"at most {most} users at this context; {longest:,} tokens for these users")
+    if answer.reservation_bytes is not None:
+        console.print(f"the engine takes {gib(answer.reservation_bytes)} when it starts")
+    bullets(answer.assumptions)
+    bullets(answer.warnings, "!")
+
+
+@print_answer.register
+def _(answer: ImageReport) -> None:
+    word = {True: "[bold green]runs", False: "[bold red]does not run", None: "[bold magenta]?"}
+    console.print(f"{escape(answer.ref)}: {word[answer.platform_ok]}[/] on {answer.platform}")
+    size = answer.compressed_bytes
+    bullets(
+        [
+            answer.reason,
+            f"platforms: {', '.join(answer.platforms) or 'unknown'}",
+            f"digest: {answer.digest or 'unknown'}",
+            f"compressed: {'unknown' if size is None else f'{size / 1e9:.2f} GB'}",
+        ]
+    )
+    if answer.repair:
+        console.print(f"Next: {escape(answer.repair)}")
+
+
+@print_answer.register
+def _(answer: CheckReport) -> None:
+    for f in answer.findings:
+        console.print(f"{coloured(f.level):>20} {f.check}: {escape(f.message)}")
+        if f.repair and f.level != "ok":
+            console.print(f"           {escape(f.repair)}")
+    console.print(f"{answer.recipe_id}: {coloured(answer.verdict)}")
+
+
+@print_answer.register
+def _(answer: Command) -> None:
+    plain(answer.shell)
+    err = Console(stderr=True, highlight=False)
+    for warning in answer.warnings:
+        err.print(f"! {escape(warning)}")
+
+
+@print_answer.register
+def _(answer: DiagnosisReport) -> None:
+    for d in answer.diagnoses:
+        console.print(f"[bold]{escape(d.cause)}[/] ({d.id}, confidence {d.confidence})")
+        bullets([d.evidence])
+        console.print(f"Next: {escape(d.remedy)}")
+    if not answer.diagnoses:
+        console.print("no known cause found: that is no all-clear")
+        if answer.first_error:
+            bullets([f"first error: {answer.first_error}"])
+
+
+@print_answer.register
+def _(answer: DownloadReport) -> None:
+    for repo in answer.repos:
+        console.print(
+            f"{repo.role} {repo.repo}@{repo.revision[:12]}: {repo.files} files, "
+            f"{repo.total_bytes / 1e9:.2f} GB, {repo.fetched_bytes / 1e9:.2f} GB fetched now"
+        )
+        bullets([repo.snapshot])
+    bullets(answer.warnings, "!")
+    console.print(f"Next: sparkrecipes launch {answer.recipe_id}")
+
+
+@print_answer.register
+def _(answer: ServerList) -> None:
+    for server in answer.servers:
+        print_answer(server)
+    if not answer.servers:
+        console.print("no container of ours")
+
+
+@print_answer.register
+def _(answer: Server) -> None:
+    exit_note = f" (exit code {answer.exit_code})" if answer.state == "exited" else ""
+    console.print(f"{answer.name}: {answer.state}{exit_note}, {answer.base_url or 'no port'}")
+    bullets([f"recipe {answer.recipe_id}, image {answer.image}, since {answer.started_at}"])
+
+
+@print_answer.register
+def _(answer: ServerLogs) -> None:
+    for line in answer.lines:
+        plain(line)
+
+
+@print_answer.register
+def _(answer: Readiness) -> None:
+    console.print(f"ready after {answer.seconds:.0f} s: {answer.base_url} model {answer.model}")
+
+
+@print_answer.register
+def _(answer: Stopped) -> None:
+    console.print(escape(answer.message))
+
+
+def spread(value: Spread | None, unit: str) -> str:
+    """Write a median with its range."""
+    if value is None:
+        return "not measurable"
+    return f"{value.median:,.1f} {unit} ({value.min:,.1f} to {value.max:,.1f})"
+
+
+@print_answer.register
+def _(answer: Round) -> None:
+    mark = " [bold cyan]simulated[/]" if answer.simulated else ""
+    console.print(f"[bold]{escape(answer.server.model)}[/] at {answer.server.base_url}{mark}")
+    if one := answer.single:
+        bullets(
+            [
+                f"one user, {one.n} requests: {spread(one.decode_tok_s, 'tok/s')}",
+                f"TTFT {spread(one.ttft_ms, 'ms')}, first output {spread(one.ttfo_ms, 'ms')}",
+            ]
+        )
+    if many := answer.concurrent:
+        bullets(
+            [
+                f"{many.users} users together: {spread(many.aggregate_tok_s, 'tok/s')}, "
+                f"each {spread(many.per_user_tok_s, 'tok/s')}"
+            ]
+        )
+    if long := answer.long_prompt:
+        bullets(
+            [
+                f"long prompt ({long.prompt_tokens} tokens): {figure(long.wall_s)} s, "
+                f"prefill {figure(long.prefill_tok_s, 0)} tok/s"
+                if long.state == "measured"
+                else f"long prompt: {long.state} {long.reason}".rstrip()
+            ]
+        )
+    if answer.acceptance and answer.acceptance.rate_pct is not None:
+        bullets(
+            [
+                f"acceptance rate {answer.acceptance.rate_pct:.1f} %, "
+                f"length {figure(answer.acceptance.mean_length, 2)}"
+            ]
+        )
+    verdict = {True: "stable", False: "unstable", None: "stability not verified"}
+    requests = answer.stability
+    bullets([f"{verdict[answer.stable]}: {requests.failed} of {requests.requests} failed"])
+    bullets(answer.warnings, "!")
+    if answer.saved_to:
+        console.print(f"saved in {escape(answer.saved_to)}\nNext: sparkrecipes report")
+
+
+@print_answer.register
+def _(answer: Report) -> None:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("figure")
+    for name in ("published", "measured\n(same method)", "true value", "difference"):
+        table.add_column(name, justify="right")
+    table.add_column("verdict")
+    for row in answer.rows:
+        gap = row.difference_pct
+        table.add_row(
+            f"{row.figure} ({row.unit})",
+            figure(row.published),
+            figure(row.measured),
+            figure(row.true_value),
+            "-" if gap is None else f"{gap:+.1f} %",
+            coloured(row.verdict) + (f" {escape(row.note)}" if row.note else ""),
+        )
+    console.print(table)
+    mark = " [bold cyan](simulated)[/]" if answer.simulated else ""
+    console.print(f"{coloured(answer.verdict)}{mark}: {escape(answer.summary)}")
+    bullets(answer.warnings, "!")
+
+
+@print_answer.register
+def _(answer: InstallReport) -> None:
+    for step in answer.steps:
+        console.print(f"{coloured(step.state):>22} {step.step}: {escape(step.message)}")
+    if answer.report:
+        console.print()
+        print_answer(answer.report)
+    if answer.simulated:
+        console.print("\nThe command on a real Spark:")
+        plain(answer.command)
+    elif answer.base_url:
+        console.print(f"\nready at {answer.base_url}")
+    console.print(f"Next: {escape(answer.next)}")

@@ -1,0 +1,339 @@
+"""Acts: what changes the host or takes long. Each checks again just before it acts."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import sparkrecipes
+from sparkrecipes import containers, downloads, reports, standard_round
+from sparkrecipes import machine as hosts
+from sparkrecipes.catalog import Catalog
+from sparkrecipes.errors import Misuse, NotReady, Refused, RoundFailed
+from sparkrecipes.operations.answers import diagnose, fit_recipe, require_server
+from sparkrecipes.operations.preflight import (
+    DEFAULT_PORT,
+    LOOPBACK,
+    Launch,
+    command_for,
+    inspect_image,
+)
+from sparkrecipes.operations.results import latest_round, load_round, round_path, save_round
+from sparkrecipes.operations.workspace import Place, Workspace, open_workspace, positive
+from sparkrecipes.schema.machine import Machine
+from sparkrecipes.schema.recipe import Recipe
+from sparkrecipes.schema.round import Report, Round
+from sparkrecipes.schema.serving import Command, DownloadReport, Readiness, Server, Stopped
+
+Progress = Callable[[str], None]
+
+
+def download(
+    recipe: str,
+    *,
+    catalog: Catalog | Place = None,
+    offline: bool = False,
+    progress: Callable[[downloads.DownloadProgress], None] | None = None,
+) -> DownloadReport:
+    """Fetch a recipe's weights, target and drafter, and verify that they are complete.
+
+    Raises:
+        DownloadFailed: With what is missing and the repair.
+        Unknown: The Hub could not be asked.
+    """
+    space = open_workspace(catalog, offline=offline)
+    return downloads.download(space.catalog.recipe(recipe), offline=offline, progress=progress)
+
+
+def launch(
+    recipe: str,
+    *,
+    context_tokens: int | None = None,
+    users: int | None = None,
+    port: int = DEFAULT_PORT,
+    bind: str = LOOPBACK,
+    force: bool = False,
+    catalog: Catalog | Place = None,
+    machine: Place = None,
+    offline: bool = False,
+) -> Server:
+    """Start a recipe's container with exactly the command that ``command`` shows.
+
+    The image's digest is asked for first and that digest is run. Live memory is read again
+    immediately before.
+
+    Args:
+        recipe: A recipe id or file.
+        context_tokens: Longest sequence; None: as measured.
+        users: Sequences at once; None: as measured.
+        port: On this host.
+        bind: Address to publish the port on.
+        force: Start although memory, context or the image's platform say no.
+        catalog: Where recipes come from.
+        machine: The target.
+        offline: True asks no registry: the tag is run, with a warning.
+
+    Raises:
+        Refused: It would take the host down, or cannot run here.
+        LaunchFailed: Docker did not start it.
+    """
+    space = open_workspace(catalog, machine, offline=offline)
+    wanted = Launch(space.catalog.recipe(recipe), context_tokens, users, port, bind, force)
+    return launch_in(space, wanted)
+
+
+def launch_in(space: Workspace, wanted: Launch) -> Server:
+    """Start a recipe in an open workspace, after a last look at image, context and memory.
+
+    Raises:
+        Refused: It would take the host down, or cannot run here.
+        LaunchFailed: Docker did not start it.
+    """
+    command = command_for(space, wanted, image_digest=checked_digest(space, wanted))
+    if not wanted.force:
+        refuse_long_context(space, wanted)
+        refuse_without_memory(space, wanted, command)
+    return containers.launch(command, recipe_id=wanted.recipe.id)
+
+
+def checked_digest(space: Workspace, wanted: Launch) -> str | None:
+    """Ask the registry for the digest to run; None for a local image or offline.
+
+    Raises:
+        Refused: The registry says that the image does not run on this machine's platform.
+    """
+    image = wanted.recipe.image
+    if image.local_build or space.offline:
+        return None
+    seen = inspect_image(space, image.reference)
+    if seen.platform_ok is False and not wanted.force:
+        raise Refused(seen.reason, code="wrong_platform", repair=seen.repair)
+    return seen.digest
+
+
+def refuse_long_context(space: Workspace, wanted: Launch) -> None:
+    """Refuse a context above the model's, unless the recipe stretches it.
+
+    Raises:
+        Refused: With the longest context that the model was made for.
+    """
+    limit = space.catalog.model(wanted.recipe.model).context_tokens
+    stretched = any(flag.startswith("--hf-overrides") for flag in wanted.recipe.flags)
+    if wanted.context > limit and not stretched:
+        raise Refused(
+            f"{wanted.context:,} tokens are above the model's {limit:,}",
+            code="context_above_model",
+            repair=f"ask for --context {limit} or less",
+        )
+
+
+def refuse_without_memory(space: Workspace, wanted: Launch, command: Command) -> None:
+    """Refuse to start what does not fit this machine, or not what is free on it now.
+
+    The engine checks its fraction of the total against free memory when it starts, so that is
+    what must be free; without a fraction, what the estimate says.
+
+    Raises:
+        Refused: With both figures and what to do.
+    """
+    recipe = wanted.recipe
+    estimate = fit_recipe(space, recipe, wanted.context_tokens, wanted.users)
+    if estimate.verdict == "does_not_fit":
+        raise Refused(
+            f"{recipe.id} does not fit this machine at {estimate.context_tokens:,} tokens x "
+            f"{estimate.users} users",
+            code="does_not_fit",
+            repair=f"see: sparkrecipes fit {recipe.id}",
+        )
+    live = hosts.live_memory() if space.here else None
+    if live is None:
+        return
+    need = estimate.total_bounds[0] if estimate.total_bounds else 0
+    if command.gpu_memory_utilization and space.machine.gpu:
+        need = int(command.gpu_memory_utilization * space.machine.mem_total_bytes)
+    if need > live[1]:
+        raise Refused(
+            f"{recipe.id} takes {need / 2**30:.1f} GiB, and {live[1] / 2**30:.1f} GiB are free",
+            code="no_memory_now",
+            repair="free memory (see: sparkrecipes status), or start it anyway with --force",
+        )
+
+
+def wait_until_ready(
+    recipe: str,
+    *,
+    timeout_s: float | None = None,
+    catalog: Catalog | Place = None,
+    progress: Progress | None = None,
+) -> Readiness:
+    """Wait until a recipe's container answers a real completion.
+
+    Raises:
+        NotReady: With the last log lines and the known causes found in them.
+        Misuse: No container of ours serves that recipe.
+    """
+    space = open_workspace(catalog)
+    server = require_server(recipe)
+    return wait_for(space, server, space.catalog.recipe(server.recipe_id), timeout_s, progress)
+
+
+def wait_for(
+    space: Workspace,
+    server: Server,
+    recipe: Recipe,
+    timeout_s: float | None,
+    progress: Progress | None,
+) -> Readiness:
+    """Wait for one server, and add the known causes to a failure."""
+    engine = space.catalog.engine(recipe.engine)
+    try:
+        return containers.wait_until_ready(
+            server, recipe, engine, timeout_s=timeout_s, progress=progress
+        )
+    except NotReady as err:
+        found = diagnose("\n".join(err.log_tail), catalog=space.catalog).diagnoses
+        if not found:
+            raise
+        raise NotReady(
+            f"{err.message}: {found[0].cause}",
+            repair=found[0].remedy,
+            code=err.code,
+            log_tail=err.log_tail,
+            diagnoses=[d.id for d in found],
+        ) from err
+
+
+def run_round(
+    recipe: str | None = None,
+    *,
+    base_url: str | None = None,
+    model: str | None = None,
+    quick: bool = False,
+    method: str = "october",
+    only: str | None = None,
+    users: int | None = None,
+    sustained_minutes: float = 15.0,
+    catalog: Catalog | Place = None,
+    machine: Machine | Place = None,
+    progress: Progress | None = None,
+    simulated: bool = False,
+) -> Round:
+    """Measure an endpoint with the standard round, and save what was measured as it comes.
+
+    Args:
+        recipe: A recipe that runs in a container of ours, or whose figures to compare with.
+        base_url: The endpoint, with or without ``/v1``; None: the recipe's container.
+        model: The name to ask for; None: the recipe's, or the only one that is served.
+        quick: Under two minutes, with fewer repeats.
+        method: ``october`` or ``school``.
+        only: One part alone: single, concurrent, long or stability.
+        users: Users at once; None: as measured, or 4.
+        sustained_minutes: Length of the last part of a full round.
+        catalog: Where the recipe comes from.
+        machine: The target.
+        progress: Called with a line for people.
+        simulated: Marks the round as a rehearsal.
+
+    Returns:
+        The round; ``saved_to`` names the file that holds it.
+
+    Raises:
+        Misuse: Neither a running recipe nor an endpoint was named.
+        RoundFailed: The endpoint did not answer at all.
+    """
+    space = open_workspace(catalog, machine)
+    positive("--users", users)
+    chosen = space.catalog.recipe(recipe) if recipe else None
+    server = None if base_url or recipe is None else require_server(recipe)
+    url = base_url or (server.base_url if server else None)
+    if url is None:
+        raise Misuse(
+            "nothing to measure: no running recipe and no endpoint was named",
+            repair="run: sparkrecipes round RECIPE, or: sparkrecipes round --base-url URL",
+        )
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    path = round_path(started, chosen.id if chosen else "endpoint")
+    data = standard_round.run_round(
+        url,
+        model or (chosen.served_model_name if chosen else ""),
+        method=method,
+        quick=quick,
+        only=only,
+        users=users or (chosen.serving.users if chosen else 4),
+        capabilities=chosen.capabilities if chosen else (),
+        api_key=os.environ.get("VLLM_API_KEY") or None,
+        recipe_id=chosen.id if chosen else None,
+        simulated=simulated,
+        tool_version=sparkrecipes.__version__,
+        restart_probe=(lambda: containers.restart_token(server.name)) if server else None,
+        progress=progress,
+        save=lambda partial: save_round(path, with_machine(partial, space)),
+        sustained_minutes=sustained_minutes,
+    )
+    return read_result(with_machine(data, space)).model_copy(update={"saved_to": str(path)})
+
+
+def with_machine(data: dict[str, Any], space: Workspace) -> dict[str, Any]:
+    """Add the machine that was measured on, where this host is it."""
+    if not space.here:
+        return data
+    seen = {"id": space.machine.id, "mem_total_bytes": space.machine.mem_total_bytes}
+    return {**data, "machine": seen}
+
+
+def read_result(data: dict[str, Any]) -> Round:
+    """Turn the client's JSON into a round.
+
+    Raises:
+        RoundFailed: No request succeeded, so that there is nothing to show.
+    """
+    round_ = Round.model_validate_json(json.dumps(data))
+    asked, failed = round_.stability.requests, round_.stability.failed
+    if asked and failed == asked:
+        raise RoundFailed(
+            f"every request to {round_.server.base_url} failed: {round_.stability.errors[0]}",
+            repair="is the server up and the model's name right? run: sparkrecipes status",
+        )
+    return round_
+
+
+def compare(
+    round_file: Path | str | Round | None = None,
+    *,
+    recipe: str | None = None,
+    catalog: Catalog | Place = None,
+) -> Report:
+    """Compare a measured round with the published figures of its recipe.
+
+    Args:
+        round_file: A saved round, a round, or None for the newest one (of ``recipe``).
+        recipe: Compare with this recipe's figures instead of the round's own.
+        catalog: Where the figures come from.
+
+    Raises:
+        Misuse: There is no such round.
+    """
+    opened = open_workspace(catalog).catalog
+    if isinstance(round_file, Round):
+        measured, path = round_file, None
+    else:
+        path = Path(round_file) if round_file else latest_round(recipe)
+        measured = load_round(path)
+    chosen = recipe or measured.recipe_id
+    known = opened.recipe(chosen) if chosen else None
+    row = opened.october_row(known) if known else None
+    report = reports.compare(measured, row, recipe_id=known.id if known else None)
+    return report.model_copy(update={"round_file": str(path) if path else None})
+
+
+def stop(recipe: str) -> Stopped:
+    """Stop and remove the container of ours that serves a recipe; nothing else is touched.
+
+    Raises:
+        Refused: A container of that name is not ours.
+    """
+    return containers.stop(recipe)

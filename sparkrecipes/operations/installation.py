@@ -1,0 +1,140 @@
+"""The walk on a real machine: from nothing to a proven endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sparkrecipes import containers
+from sparkrecipes.catalog import Catalog
+from sparkrecipes.checks import check
+from sparkrecipes.errors import CheckFailed
+from sparkrecipes.operations.acts import Launch, Progress, download, launch_in, wait_for
+from sparkrecipes.operations.preflight import DEFAULT_PORT, LOOPBACK, command_for, gather
+from sparkrecipes.operations.walk import Walk, summary_of
+from sparkrecipes.operations.workspace import Place, Workspace, open_workspace
+from sparkrecipes.schema.recipe import Recipe
+from sparkrecipes.schema.round import InstallReport
+from sparkrecipes.schema.serving import Server
+
+
+def install(
+    recipe: str,
+    *,
+    context_tokens: int | None = None,
+    users: int | None = None,
+    port: int = DEFAULT_PORT,
+    bind: str = LOOPBACK,
+    force: bool = False,
+    full: bool = False,
+    catalog: Catalog | Place = None,
+    machine: Place = None,
+    offline: bool = False,
+    progress: Progress | None = None,
+) -> InstallReport:
+    """Walk from nothing to a proven endpoint: check, download, launch, wait, round, report.
+
+    A recipe that already runs in a container of ours is measured, not started again. A walk that
+    fails removes only the container that it made; weights and image stay.
+
+    Args:
+        recipe: A recipe id or file.
+        context_tokens: Longest sequence; None: as measured.
+        users: Sequences at once; None: as measured.
+        port: On this host.
+        bind: Address to publish the port on.
+        force: Go on although a check says no.
+        full: True runs the whole round instead of the quick one.
+        catalog: Where recipes come from.
+        machine: The target.
+        offline: True asks no network.
+        progress: Called with a line for people.
+
+    Raises:
+        InstallFailed: Names the step, the cause with its repair, and what was kept.
+    """
+    space = open_workspace(catalog, machine, offline=offline)
+    wanted = Launch(space.catalog.recipe(recipe), context_tokens, users, port, bind, force)
+    walk = Walk(space, progress)
+    running = containers.find_server(wanted.recipe.id)
+    if running is not None and running.state == "running":
+        with walk.step("launch") as note:
+            note.state, note.message = "skipped", f"{running.name} already runs"
+        return prove(walk, recipe, wanted, running, full)
+    with walk.step("check") as note:
+        note.message = require_ready(space, wanted)
+    with walk.step("download") as note:
+        note.message = fetch(walk, recipe, wanted.recipe)
+    with walk.step("launch") as note:
+        server = launch_in(space, wanted)
+        note.message = f"{server.name} started"
+    with removed_on_failure(server, walk):
+        return prove(walk, recipe, wanted, server, full)
+
+
+def require_ready(space: Workspace, wanted: Launch) -> str:
+    """Check a recipe and refuse what is blocked, unless forced.
+
+    Raises:
+        CheckFailed: With every blocker.
+    """
+    facts = gather(space, wanted.recipe, wanted.context_tokens, wanted.users, wanted.port)
+    report = check(facts)
+    blockers = [f for f in report.findings if f.level == "blocker"]
+    if blockers and not wanted.force:
+        raise CheckFailed(
+            "; ".join(f.message for f in blockers),
+            repair=blockers[0].repair,
+            findings=[f"{f.check}: {f.message}" for f in blockers],
+        )
+    return summary_of(report)
+
+
+def fetch(walk: Walk, ref: str, recipe: Recipe) -> str:
+    """Download the weights and say what is on disk."""
+    report = download(
+        ref,
+        catalog=walk.space.catalog,
+        offline=walk.space.offline,
+        progress=lambda at: walk.say(
+            f"download: {at.done_bytes / 1e9:.2f} of {at.total_bytes / 1e9:.2f} GB ..."
+        ),
+    )
+    if not report.repos:
+        return f"{recipe.engine} fetches its own weights on first start"
+    walk.kept.extend(f"weights {repo.repo}" for repo in report.repos)
+    fetched = sum(repo.fetched_bytes for repo in report.repos)
+    total = sum(repo.total_bytes for repo in report.repos)
+    return f"{total / 1e9:.2f} GB complete, {fetched / 1e9:.2f} GB fetched now"
+
+
+@contextmanager
+def removed_on_failure(server: Server, walk: Walk) -> Iterator[None]:
+    """Remove the container that this walk made, if the walk does not end well."""
+    try:
+        yield
+    except BaseException:
+        containers.stop(server.name)
+        walk.say(f"removed {server.name}")
+        raise
+
+
+def prove(walk: Walk, ref: str, wanted: Launch, server: Server, full: bool) -> InstallReport:
+    """Wait for a server, measure it and compare it with the published figures."""
+    recipe = wanted.recipe
+    with walk.step("wait") as note:
+        ready = wait_for(walk.space, server, recipe, None, walk.progress)
+        note.message = f"answers at {ready.base_url} after {ready.seconds:.0f} s"
+    measured = walk.measure(ref, ready.base_url, users=wanted.users, full=full, simulated=False)
+    report = walk.compare(ref, measured)
+    return InstallReport(
+        recipe_id=recipe.id,
+        simulated=False,
+        ok=report.verdict not in ("slower", "unstable"),
+        steps=tuple(walk.steps),
+        command=command_for(walk.space, wanted).shell,
+        base_url=ready.base_url,
+        round=measured,
+        report=report,
+        next=f"sparkrecipes status; stop it with: sparkrecipes stop {recipe.id}",
+    )

@@ -1,0 +1,248 @@
+"""Before anything acts: whether a recipe can be started here, and the exact command."""
+
+from __future__ import annotations
+
+import os
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from sparkrecipes import commands, containers, images, weights_cache
+from sparkrecipes import machine as hosts
+from sparkrecipes.catalog import Catalog
+from sparkrecipes.checks import CheckFacts, check
+from sparkrecipes.errors import SparkRecipesError
+from sparkrecipes.operations.answers import fit_recipe
+from sparkrecipes.operations.workspace import Place, Workspace, open_workspace, positive
+from sparkrecipes.schema.findings import CheckReport
+from sparkrecipes.schema.image import ImageReport
+from sparkrecipes.schema.recipe import Recipe, WeightsSource
+from sparkrecipes.schema.serving import Command, Server
+
+DEFAULT_PORT = 8000
+LOOPBACK = "127.0.0.1"
+REGISTRY_TIMEOUT_S = 20.0
+
+
+def check_image(ref: str, *, machine: Place = None, offline: bool = False) -> ImageReport:
+    """Ask the registry whether an image runs on the machine's platform.
+
+    Raises:
+        Misuse: ``ref`` is not an image reference.
+    """
+    return inspect_image(open_workspace(None, machine, offline=offline), ref)
+
+
+def inspect_image(space: Workspace, ref: str, timeout_s: float = REGISTRY_TIMEOUT_S) -> ImageReport:
+    """Ask the registry, or answer unknown where the network may not be asked."""
+    images.parse_reference(ref)
+    if space.offline:
+        return ImageReport(
+            ref=ref,
+            state="unknown",
+            platform=space.machine.platform,
+            platform_ok=None,
+            arm64=None,
+            platforms=(),
+            digest=None,
+            compressed_bytes=None,
+            reason="the registry was not asked: offline",
+            repair=f"run without --offline: sparkrecipes image {ref}",
+        )
+    return images.inspect(ref, platform=space.machine.platform, timeout_s=timeout_s)
+
+
+def check_recipe(
+    recipe: str,
+    *,
+    context_tokens: int | None = None,
+    users: int | None = None,
+    port: int = DEFAULT_PORT,
+    catalog: Catalog | Place = None,
+    machine: Place = None,
+    offline: bool = False,
+) -> CheckReport:
+    """Look at all that could stop a recipe here: image, memory, disk, Docker, port, weights.
+
+    Raises:
+        UnknownId: No recipe has that id.
+    """
+    space = open_workspace(catalog, machine, offline=offline)
+    return check(gather(space, space.catalog.recipe(recipe), context_tokens, users, port))
+
+
+def gather(
+    space: Workspace,
+    recipe: Recipe,
+    context_tokens: int | None = None,
+    users: int | None = None,
+    port: int = DEFAULT_PORT,
+    *,
+    registry_timeout_s: float = REGISTRY_TIMEOUT_S,
+) -> CheckFacts:
+    """Collect, at the same time, what the checks of a recipe look at."""
+    reference = recipe.image.reference
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        host = pool.submit(hosts.read_host, space.machine.id)
+        image = (
+            None
+            if recipe.image.local_build
+            else pool.submit(inspect_image, space, reference, registry_timeout_s)
+        )
+        servers = pool.submit(servers_or_none)
+        local = pool.submit(containers.local_image_platform, reference)
+        return CheckFacts(
+            recipe=recipe,
+            engine=space.catalog.engine(recipe.engine),
+            machine=space.machine,
+            host=host.result(),
+            estimate=fit_recipe(space, recipe, context_tokens, users),
+            image=image.result() if image else None,
+            weights=cached(recipe.weights),
+            drafter=cached(recipe.drafter),
+            port=port,
+            port_free=port_is_free(port),
+            servers=servers.result(),
+            does_not_run=space.catalog.does_not_run,
+            local_image=local.result() is not None,
+            env_set=frozenset(os.environ),
+            offline=space.offline,
+        )
+
+
+def servers_or_none() -> tuple[Server, ...] | None:
+    """List our containers, or None where Docker cannot be asked."""
+    try:
+        return containers.list_servers().servers
+    except SparkRecipesError:
+        return None
+
+
+def cached(source: WeightsSource | None) -> weights_cache.CachedRepo | None:
+    """Find a repository in the local cache, at the recipe's revision where it names one."""
+    return weights_cache.find(source.repo, source.revision) if source else None
+
+
+def port_is_free(port: int, host: str = "127.0.0.1") -> bool:
+    """Say whether nothing listens on ``port`` of ``host``."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+    return True
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A recipe and how it is to be started.
+
+    Attributes:
+        recipe: What to start.
+        context_tokens: Longest sequence; None: as measured.
+        users: Sequences at once; None: as measured.
+        port: On this host.
+        bind: Address to publish the port on.
+        force: Start although a check says no.
+    """
+
+    recipe: Recipe
+    context_tokens: int | None = None
+    users: int | None = None
+    port: int = DEFAULT_PORT
+    bind: str = LOOPBACK
+    force: bool = False
+
+    def __post_init__(self) -> None:
+        positive("--context", self.context_tokens)
+        positive("--users", self.users)
+
+    @property
+    def context(self) -> int:
+        """Longest sequence, in tokens."""
+        return self.context_tokens or self.recipe.serving.context_tokens
+
+    @property
+    def sequences(self) -> int:
+        """Sequences at once."""
+        return self.users or self.recipe.serving.users
+
+    @property
+    def as_measured(self) -> bool:
+        """Whether these are the recipe's own settings."""
+        own = self.recipe.serving
+        return (self.context, self.sequences) == (own.context_tokens, own.users)
+
+
+def render_command(
+    recipe: str,
+    *,
+    context_tokens: int | None = None,
+    users: int | None = None,
+    port: int = DEFAULT_PORT,
+    bind: str = LOOPBACK,
+    format: str = "docker",
+    catalog: Catalog | Place = None,
+    machine: Place = None,
+) -> Command:
+    """Show the exact command that starts a recipe; nothing is run.
+
+    For other settings than measured the memory fraction is the larger of the recipe's and the
+    smallest that serves them, and a warning says so.
+
+    Raises:
+        UnknownId: No recipe has that id.
+        Misuse: A port, address or format that cannot be.
+    """
+    space = open_workspace(catalog, machine)
+    wanted = Launch(space.catalog.recipe(recipe), context_tokens, users, port, bind)
+    return command_for(space, wanted, format=format)
+
+
+def command_for(
+    space: Workspace, wanted: Launch, *, format: str = "docker", image_digest: str | None = None
+) -> Command:
+    """Render a recipe's command with what is known here: cached weights and a checked digest."""
+    recipe = wanted.recipe
+    fraction, why = fraction_for(space, wanted)
+    command = commands.render(
+        recipe,
+        space.catalog.engine(recipe.engine),
+        space.machine,
+        format=format,
+        port=wanted.port,
+        bind=wanted.bind,
+        image_digest=image_digest or recipe.image.digest,
+        weights=mounted(recipe.weights),
+        drafter=mounted(recipe.drafter),
+        cache_root=weights_cache.cache_root(),
+        context_tokens=wanted.context,
+        users=wanted.sequences,
+        gpu_memory_utilization=fraction,
+        set_env=frozenset(os.environ),
+    )
+    return command.model_copy(update={"warnings": (*why, *command.warnings)})
+
+
+def fraction_for(space: Workspace, wanted: Launch) -> tuple[float | None, tuple[str, ...]]:
+    """Choose the memory fraction for the settings asked for, and say why it is not the recipe's."""
+    own = wanted.recipe.serving.gpu_memory_utilization
+    if own is None or wanted.as_measured:
+        return own, ()
+    estimate = fit_recipe(space, wanted.recipe, wanted.context_tokens, wanted.users)
+    needed = estimate.min_gpu_memory_utilization
+    settings = f"{wanted.context:,} tokens x {wanted.sequences} users"
+    if needed is None:
+        return own, (f"no memory fraction is known to serve {settings}: see sparkrecipes fit",)
+    if needed <= own:
+        return own, ()
+    return needed, (
+        f"gpu_memory_utilization is {needed} instead of the measured {own}: {settings} need it",
+    )
+
+
+def mounted(source: WeightsSource | None) -> commands.MountedWeights | None:
+    """Describe a cached repository as the command mounts it."""
+    found = cached(source)
+    return commands.MountedWeights(found.folder, found.revision) if found else None

@@ -1,0 +1,85 @@
+"""Where rounds are kept: one JSON file a round, in the user's data folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from sparkrecipes.errors import CatalogError, Misuse
+from sparkrecipes.schema.round import Round
+
+MAX_BYTES = 16 * 2**20
+
+
+def rounds_folder() -> Path:
+    """Return the folder of saved rounds: ``sparkrecipes/rounds`` in the user's data folder."""
+    from platformdirs import user_data_path
+
+    return user_data_path("sparkrecipes") / "rounds"
+
+
+def round_path(started_at: str, subject: str) -> Path:
+    """Name the file of a round by its start and what was measured."""
+    stamp = re.sub(r"[^0-9T]", "", started_at)[:15]
+    return rounds_folder() / f"{stamp}-{re.sub(r'[^A-Za-z0-9._-]', '-', subject)[:80]}.json"
+
+
+def save_round(path: Path, data: Mapping[str, Any]) -> None:
+    """Write a round as it stands, so that a reader never sees half a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial")
+    with partial.open("w") as out:
+        json.dump(data, out, indent=1)
+        out.flush()
+        os.fsync(out.fileno())
+    partial.replace(path)
+
+
+def load_round(path: Path) -> Round:
+    """Read a saved round.
+
+    Raises:
+        Misuse: There is no such file.
+        CatalogError: The file is not a round.
+    """
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise CatalogError(
+                f"{path} is over 16 MiB: not a round", repair="give the file of a round"
+            )
+        return Round.model_validate_json(path.read_bytes())
+    except OSError as err:
+        raise Misuse(
+            f"{path} cannot be read: {err.strerror}", repair="run: sparkrecipes round RECIPE"
+        ) from err
+    except ValidationError as err:
+        first = err.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise CatalogError(
+            f"{path} is not a round: {where}: {first['msg']}",
+            repair="give a file that sparkrecipes round wrote",
+        ) from err
+
+
+def latest_round(recipe_id: str | None) -> Path:
+    """Find the newest saved round, of one recipe or of any.
+
+    Raises:
+        Misuse: There is none.
+    """
+    folder = rounds_folder()
+    found = sorted(folder.glob(f"*-{recipe_id}.json" if recipe_id else "*.json"))
+    if not found:
+        subject = recipe_id or "any recipe"
+        raise Misuse(
+            f"no saved round of {subject} in {folder}",
+            code="no_round",
+            repair=f"run: sparkrecipes round {recipe_id or 'RECIPE'}",
+        )
+    return found[-1]

@@ -1,0 +1,106 @@
+"""The walk itself: steps that are recorded as they are walked, and the two last ones."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Literal
+
+from sparkrecipes.errors import InstallFailed, SparkRecipesError
+from sparkrecipes.operations.acts import Progress, compare, run_round
+from sparkrecipes.operations.workspace import Workspace
+from sparkrecipes.schema.findings import CheckReport
+from sparkrecipes.schema.round import Report, Round, Step
+
+State = Literal["done", "warned", "skipped", "failed", "simulated"]
+
+
+@dataclass
+class Note:
+    """What a step says when it ends."""
+
+    message: str = ""
+    state: State = "done"
+
+
+@dataclass
+class Walk:
+    """Records the steps as they are walked and tells whoever watches.
+
+    Attributes:
+        space: The catalog and the target.
+        progress: Called with a line for people.
+        steps: What was walked so far.
+        kept: What a failure leaves in place.
+    """
+
+    space: Workspace
+    progress: Progress | None = None
+    steps: list[Step] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+
+    def say(self, line: str) -> None:
+        """Tell whoever watches."""
+        if self.progress:
+            self.progress(line)
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[Note]:
+        """Walk one step; an error ends the walk and names the step and what is kept."""
+        note = Note()
+        started = time.monotonic()
+        self.say(f"{name} ...")
+        try:
+            yield note
+        except SparkRecipesError as err:
+            self.add(name, Note(err.message, "failed"), started)
+            raise InstallFailed(name, err, self.kept) from err
+        self.add(name, note, started)
+
+    def add(self, name: str, note: Note, started: float) -> None:
+        """Record how a step ended."""
+        seconds = round(time.monotonic() - started, 2)
+        message = note.message or note.state
+        self.steps.append(Step(step=name, state=note.state, message=message, seconds=seconds))
+        self.say(f"{name}: {message}")
+
+    def measure(
+        self, recipe: str, base_url: str, *, users: int | None, full: bool, simulated: bool
+    ) -> Round:
+        """Run the round against an endpoint that serves a recipe."""
+        with self.step("round") as note:
+            measured = run_round(
+                recipe,
+                base_url=base_url,
+                quick=not full,
+                users=users,
+                catalog=self.space.catalog,
+                machine=self.space.machine,
+                progress=self.progress,
+                simulated=simulated,
+            )
+            note.message = f"{measured.stability.requests} requests, saved in {measured.saved_to}"
+            if simulated:
+                note.state = "simulated"
+        return measured
+
+    def compare(self, recipe: str, measured: Round) -> Report:
+        """Compare a round with the published figures of its recipe."""
+        with self.step("report") as note:
+            report = compare(measured, recipe=recipe, catalog=self.space.catalog)
+            note.message = report.summary
+            if report.verdict in ("slower", "unstable"):
+                note.state = "warned"
+        return report
+
+
+def summary_of(report: CheckReport) -> str:
+    """Count a check's findings in a few words, the worst first."""
+    counts = {
+        level: sum(f.level == level for f in report.findings)
+        for level in ("blocker", "unknown", "warning", "ok")
+    }
+    found = ", ".join(f"{n} {level}" for level, n in counts.items() if n)
+    return f"{report.verdict} ({found})"
