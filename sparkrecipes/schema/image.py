@@ -40,3 +40,7 @@ class ImageReport(Frozen):
     reason: Text
     """In a sentence, and what it does not prove."""
     repair: str = ""
+    entrypoint: tuple[str, ...] | None = None
+    """What a container of it starts, from its config; null where that was not read or is open."""
+    cuda_arch_list: Text | None = None
+    """GPU architectures it was built for (TORCH_CUDA_ARCH_LIST), where it says so."""
