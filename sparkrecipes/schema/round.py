@@ -17,6 +17,18 @@ class Spread(Frozen):
     median: float
     min: float
     max: float
+    n: Count | None = None
+    """How many values it is taken from."""
+
+
+class Percentiles(Frozen):
+    """A distribution; a percentile is null where too few values stand behind it."""
+
+    n: Count
+    p50: float | None
+    p95: float | None
+    p99: float | None
+    max: float | None
 
 
 class ServerSeen(Frozen):
@@ -39,8 +51,19 @@ class Single(Frozen):
     tpot_ms: Spread | None = None
     completion_tokens: Spread | None = None
     token_source: Literal["usage", "token_ids", "chunks"] | None = None
+    """Where the number of tokens comes from; chunks is a lower bound and is never ranked."""
     comparable: bool = True
-    """False where the answers were too short to compare with anything."""
+    """False where the answers were too short, or not words, to compare with anything."""
+    e2e_ms: Spread | None = None
+    """Request sent to last token."""
+    icl_ms: Percentiles | None = None
+    """Gaps between token-bearing events; under speculation that is the step time."""
+    tokens_per_event: float | None = None
+    prompt_tokens: Spread | None = None
+    finish_reasons: dict[str, Count] = {}
+    failed: Count = 0
+    warmup_ttft_ms: float | None = None
+    """First token of the discarded warm-up."""
 
 
 class Concurrent(Frozen):
@@ -53,7 +76,17 @@ class Concurrent(Frozen):
     steady_tok_s: Spread | None = None
     """All users together over the time in which all were active."""
     per_user_tok_s: Spread | None
+    """Decode speed of each user."""
     ttft_ms: Spread | None
+    requests: Count = 0
+    failed: Count = 0
+    """Where any request failed there is no speed: no aggregate comes from survivors."""
+    e2e_s: Percentiles | None = None
+    """Request sent to last token."""
+    start_spread_ms: float | None = None
+    """First request of a round to its last."""
+    scenario: str | None = None
+    """Kind of prompt, where a ladder has several."""
 
 
 class LongPrompt(Frozen):
@@ -65,8 +98,12 @@ class LongPrompt(Frozen):
     wall_s: float | None
     ttft_ms: float | None
     prefill_tok_s: float | None
+    """Uncached prompt tokens over the time to the first token."""
     n: Count = 0
     reason: str = ""
+    wall_s_spread: Spread | None = None
+    ttft_ms_spread: Spread | None = None
+    prefill_tok_s_spread: Spread | None = None
 
 
 class Stability(Frozen):
@@ -99,6 +136,9 @@ class VariedRow(Frozen):
     n: Count
     decode_tok_s: Spread | None
     acceptance: Acceptance | None
+    ttft_ms: Spread | None = None
+    failed: Count = 0
+    state: Literal["measured", "not_supported", "failed"] = "measured"
 
 
 class Sustained(Frozen):
@@ -109,19 +149,27 @@ class Sustained(Frozen):
     tok_s: float | None
     per_minute_tok_s: tuple[float, ...]
     drift_pct: float | None
-    """Last third against the first."""
+    """Decode speed of the last third against the first, each prompt kind against itself."""
     failed: Count
     acceptance: Acceptance | None
     mem_available_low_bytes: Count | None
+    """Lowest MemAvailable, where the server is on this machine."""
+    requests: Count = 0
+    drift: Literal["none", "slower", "faster", "too_short"] = "too_short"
+    """A trend that is both larger than 5 % and unlikely to be chance."""
 
 
 class PublishedMethod(Frozen):
-    """What the October script would have printed on the same bytes."""
+    """What the October script would have printed: the only figures to set beside published ones."""
 
     single_user_tok_s: float | None
     ttft_ms: float | None
     four_users_total_tok_s: float | None
     long_prompt_46k_s: float | None
+    read_from: Literal["separate_pass", "same_bytes"] | None = None
+    """Its own pass (same prompt, no nonce, no warm-up), or the bytes of the true figures."""
+    n: Count = 0
+    """Single-user requests behind the medians."""
 
 
 class Smoke(Frozen):
