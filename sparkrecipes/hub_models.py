@@ -33,8 +33,9 @@ def fetch(repo: str) -> Model:
     """Ask the Hub what a repository holds.
 
     Raises:
-        Misuse: ``repo`` is no repository name, or its configuration is not understood.
-        Unknown: The Hub did not answer, or does not show the repository.
+        Misuse: ``repo`` is no repository name.
+        Unknown: The Hub did not answer, does not show the repository, or its configuration is
+            not understood.
     """
     from huggingface_hub import HfApi, hf_hub_download
     from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, RepositoryNotFoundError
@@ -63,7 +64,7 @@ def fetch(repo: str) -> Model:
             repair="check the network, or ask for a model of the catalog: sparkrecipes list",
         ) from err
     if config.stat().st_size > CONFIG_LIMIT_BYTES:
-        raise Misuse(f"config.json of {repo} is over 4 MiB", repair="check the repository")
+        raise Unknown(f"config.json of {repo} is over 4 MiB", repair="check the repository")
     sizes = [f.size for f in info.siblings or [] if f.rfilename.endswith(".safetensors") and f.size]
     return model_from_config(
         repo,
@@ -92,16 +93,24 @@ def model_from_config(
         source: Where the configuration was read.
 
     Raises:
-        Misuse: The configuration names no layers that are understood.
+        Unknown: The configuration does not say what is needed.
     """
     text = {**config, **config.get("text_config", {})}
     layers = layer_groups(repo, text)
-    if params_total is None and weights_bytes is None:
-        raise Misuse(
-            f"{repo} states neither parameters nor safetensors files: it cannot be sized",
+    context_tokens = text.get("max_position_embeddings")
+    if not context_tokens:
+        raise Unknown(
+            f"config.json of {repo} states no longest context",
+            code="unknown_architecture",
+            repair="write a model file for it: docs/catalog.md",
+        )
+    if not params_total or not weights_bytes:
+        raise Unknown(
+            f"{repo} has no safetensors weights whose size the Hub states: it cannot be sized",
+            code="no_weights",
             repair="ask for a repository with safetensors weights",
         )
-    weights = weights_bytes and ByteRange(
+    weights = ByteRange(
         low_bytes=weights_bytes, high_bytes=weights_bytes, what="on_disk", source=source
     )
     facts = ("params_total_b", "context_tokens", "layers", "mtp_layers", "modalities")
@@ -110,9 +119,9 @@ def model_from_config(
         id=re.sub(r"[^a-z0-9._-]", "-", repo.lower().split("/")[1]),
         title=repo,
         family=str(config.get("model_type", "unknown")),
-        params_total_b=(params_total or weights_bytes or 1) / 1e9,
+        params_total_b=params_total / 1e9,
         params_active_b=None,
-        context_tokens=int(text.get("max_position_embeddings") or 0) or 1,
+        context_tokens=context_tokens,
         hidden_size=text.get("hidden_size"),
         vocab_size=text.get("vocab_size"),
         layers=tuple(layers),
@@ -121,7 +130,7 @@ def model_from_config(
         ),
         modalities=("image",) if "vision_config" in config else (),
         licence=None,
-        builds=(Build(repo=repo, quant=quant_of(config), weights=weights or None),),
+        builds=(Build(repo=repo, quant=quant_of(config), weights=weights),),
         sources=dict.fromkeys((*facts, *(f for f in optional if text.get(f))), source),
     )
 
@@ -137,7 +146,7 @@ def layer_groups(repo: str, text: Mapping[str, Any]) -> list[LayerGroup]:
     """Group a model's layers by what they keep in memory.
 
     Raises:
-        Misuse: Something that this reads is missing or of an unknown kind.
+        Unknown: Something that this reads is missing or of an unknown kind.
     """
     try:
         if "kv_lora_rank" in text and "qk_rope_head_dim" in text:
@@ -152,7 +161,7 @@ def layer_groups(repo: str, text: Mapping[str, Any]) -> list[LayerGroup]:
         kinds = layer_kinds(text)
         return [group(kind, kinds.count(kind), text) for kind in dict.fromkeys(kinds)]
     except (KeyError, TypeError, ValueError) as err:
-        raise Misuse(
+        raise Unknown(
             f"config.json of {repo} is of a kind that is not understood ({err})",
             code="unknown_architecture",
             repair="write a model file for it: docs/catalog.md",

@@ -1,0 +1,147 @@
+"""Models described by a repository's config.json; values as in the catalog's sourced facts."""
+
+from typing import Any
+
+import pytest
+
+from sparkrecipes.errors import Misuse, Unknown
+from sparkrecipes.hub_models import fetch, model_from_config
+from sparkrecipes.schema.model import (
+    FullAttention,
+    GatedDeltaNet,
+    Mamba2,
+    MlaAttention,
+    Model,
+    NoCache,
+    SlidingAttention,
+)
+
+LLAMA_70B: dict[str, Any] = {
+    "model_type": "llama",
+    "num_hidden_layers": 80,
+    "num_attention_heads": 64,
+    "num_key_value_heads": 8,
+    "hidden_size": 8192,
+    "vocab_size": 128256,
+    "max_position_embeddings": 131072,
+    "torch_dtype": "bfloat16",
+}
+
+
+def described(config: dict[str, Any], **sizes: int) -> Model:
+    """Describe a configuration of a repository with 40 GB of weights unless said."""
+    given = {"weights_bytes": 40_000_000_000, "params_total": 70_000_000_000, **sizes}
+    return model_from_config("owner/some-model", config, source="test", **given)
+
+
+def test_a_dense_model_without_head_dim_uses_hidden_over_heads() -> None:
+    """Llama 3.3 70B: 80 full layers of 8 x 128."""
+    (layers,) = described(LLAMA_70B).layers
+    expected = FullAttention(
+        kind="full_attention", count=80, kv_heads=8, head_dim_k=128, head_dim_v=128
+    )
+    assert expected == layers
+
+
+def test_a_hybrid_is_read_from_its_nested_text_config() -> None:
+    """Qwen3.6-35B-A3B: 30 GatedDeltaNet and 10 full layers, inside ``text_config``."""
+    text = {
+        "num_hidden_layers": 40,
+        "full_attention_interval": 4,
+        "num_attention_heads": 16,
+        "num_key_value_heads": 2,
+        "head_dim": 256,
+        "hidden_size": 2048,
+        "linear_num_key_heads": 16,
+        "linear_num_value_heads": 32,
+        "linear_key_head_dim": 128,
+        "linear_value_head_dim": 128,
+        "linear_conv_kernel_dim": 4,
+        "mamba_ssm_dtype": "float32",
+        "mtp_num_hidden_layers": 1,
+        "max_position_embeddings": 262144,
+    }
+    model = described({"model_type": "qwen3_5_moe", "text_config": text, "vision_config": {}})
+    by_kind = {layer.kind: layer for layer in model.layers}
+    assert {"gated_delta_net": 30, "full_attention": 10} == {
+        kind: layer.count for kind, layer in by_kind.items()
+    }
+    assert isinstance(by_kind["gated_delta_net"], GatedDeltaNet)
+    assert (1, ("image",), 262144) == (model.mtp_layers, model.modalities, model.context_tokens)
+
+
+def test_alternating_sliding_layers_keep_their_window() -> None:
+    """gpt-oss-20b: 12 sliding layers of window 128 and 12 full ones."""
+    config = {
+        "num_hidden_layers": 24,
+        "layer_types": ["sliding_attention", "full_attention"] * 12,
+        "sliding_window": 128,
+        "num_attention_heads": 64,
+        "num_key_value_heads": 8,
+        "head_dim": 64,
+        "max_position_embeddings": 131072,
+    }
+    sliding, full = described(config).layers
+    assert isinstance(sliding, SlidingAttention)
+    assert (12, 128, 12) == (sliding.count, sliding.window_tokens, full.count)
+
+
+def test_a_nemotron_pattern_counts_its_letters() -> None:
+    """Nemotron 3 Nano: 23 Mamba, 23 expert and 6 attention layers."""
+    config = {
+        "hybrid_override_pattern": "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME",
+        "num_attention_heads": 32,
+        "num_key_value_heads": 2,
+        "head_dim": 128,
+        "mamba_num_heads": 64,
+        "mamba_head_dim": 64,
+        "ssm_state_size": 128,
+        "n_groups": 8,
+        "conv_kernel": 4,
+        "max_position_embeddings": 262144,
+    }
+    counts = {type(layer): layer.count for layer in described(config).layers}
+    assert {Mamba2: 23, NoCache: 23, FullAttention: 6} == counts
+
+
+def test_latent_attention_is_seen_by_its_rank_and_not_by_its_name() -> None:
+    """C38: MLA keeps one latent a token and layer; the dense formula overstates it."""
+    config = {
+        **LLAMA_70B,
+        "num_hidden_layers": 43,
+        "kv_lora_rank": 512,
+        "qk_rope_head_dim": 64,
+    }
+    (layers,) = described(config).layers
+    assert (
+        MlaAttention(kind="mla_attention", count=43, kv_lora_rank=512, qk_rope_head_dim=64)
+        == layers
+    )
+
+
+def test_a_repository_without_sized_weights_is_unknown() -> None:
+    """Neither bytes nor parameters are guessed from each other."""
+    with pytest.raises(Unknown):
+        described(LLAMA_70B, weights_bytes=0)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {},
+        {**LLAMA_70B, "layer_types": ["quantum_attention"] * 80},
+        {**LLAMA_70B, "max_position_embeddings": None},
+        {**LLAMA_70B, "num_attention_heads": "many"},
+        {"hybrid_override_pattern": "MX"},
+    ],
+)
+def test_what_is_not_understood_is_unknown(config: dict[str, Any]) -> None:
+    """No layer kind, shape or context is guessed."""
+    with pytest.raises(Unknown):
+        described(config)
+
+
+def test_a_name_that_is_no_repository_is_misuse() -> None:
+    """Nothing is asked of the network for a name that cannot be one."""
+    with pytest.raises(Misuse):
+        fetch("../../etc")
