@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from sparkrecipes.schema.base import Frozen, Id, KvCacheDtype, Text, Tokens, Users
+from sparkrecipes.schema.recipe import RecipeFile, SpeculativeMethod
 
 Rate = Annotated[float, Field(ge=0)]
 Percent = Annotated[float, Field(ge=0, le=100)]
@@ -134,6 +135,8 @@ class DoesNotRunEntry(Frozen):
     """Image repository that it concerns, without a tag."""
     tags: tuple[Text, ...] = ()
     """Tags of that image that it concerns; none means all."""
+    speculative: SpeculativeMethod | None = None
+    """Only with this way of speculation; null: with or without."""
     kind: Literal["memory", "architecture", "engine", "image", "cluster"]
     why: Text
     remedy: Text | None = None
@@ -141,6 +144,36 @@ class DoesNotRunEntry(Frozen):
     users: Users | None = None
     kv_cache_dtype: KvCacheDtype | None = None
     source: Text
+
+    def concerns(
+        self, recipe: RecipeFile, *, context_tokens: int | None = None, users: int | None = None
+    ) -> bool:
+        """Say whether a recipe is such a configuration, at its own settings or those given.
+
+        Everything that the entry names must hold; a context or a number of users holds from there
+        on upwards. An entry that names neither a model nor an image is history, not a rule.
+        """
+        if self.model is None and self.image is None:
+            return False
+        repository, tag = split_reference(recipe.image.reference)
+        method = recipe.speculative.method if recipe.speculative else None
+        serving = recipe.serving
+        return (
+            self.model in (None, recipe.model)
+            and self.image in (None, repository)
+            and (not self.tags or tag in self.tags)
+            and self.speculative in (None, method)
+            and self.kv_cache_dtype in (None, serving.kv_cache_dtype)
+            and (context_tokens or serving.context_tokens) >= (self.context_tokens or 1)
+            and (users or serving.users) >= (self.users or 1)
+        )
+
+
+def split_reference(reference: str) -> tuple[str, str | None]:
+    """Split an image reference into its repository and its tag; a digest is dropped."""
+    name = reference.partition("@")[0]
+    repository, colon, tag = name.rpartition(":")
+    return (repository, tag) if colon and "/" not in tag else (name, None)
 
 
 class DoesNotRunFile(Frozen):

@@ -20,6 +20,7 @@ from sparkrecipes.schema.base import (
 )
 
 ShmSize = Annotated[str, Field(pattern=r"^[1-9][0-9]*[mg]$")]
+SpeculativeMethod = Literal["mtp", "eagle3", "dflash", "dspark", "ngram"]
 EnvName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
@@ -55,7 +56,7 @@ class RecipeImage(Frozen):
 class Speculative(Frozen):
     """Speculative decoding, as the engine's own JSON option takes it."""
 
-    method: Literal["mtp", "eagle3", "dflash", "dspark", "ngram"]
+    method: SpeculativeMethod
     """How draft tokens are made."""
     num_speculative_tokens: Annotated[int, Field(ge=1)]
     """Draft tokens a step."""
@@ -89,8 +90,9 @@ class RecipeFile(Frozen):
     """One line for people."""
     model: Id
     """File of ``catalog/models/``."""
-    quant: Text
-    """Which build of the model: the ``quant`` of one of its builds."""
+    quant: Text | None
+    """Which build of the model: the ``quant`` of one of its builds; null where the image decides
+    and no source says which (then every build is reckoned with)."""
     weights: WeightsSource | None
     """Where the weights come from; null where the image fetches its own."""
     drafter: WeightsSource | None = None
