@@ -230,7 +230,7 @@ def _found_reason(platform: str, compressed_bytes: int, config: ImageConfig) -> 
 
     Source: https://github.com/vllm-project/vllm/pull/38484
     """
-    found = f"{platform} is there, {compressed_bytes / GB:.2f} GB to transfer."
+    found = f"{platform} is there, {_size(compressed_bytes)} to transfer."
     if platform != "linux/arm64":
         return found
     listed = _cuda_arch_list(config)
@@ -242,6 +242,10 @@ def _found_reason(platform: str, compressed_bytes: int, config: ImageConfig) -> 
         f"{found} That says nothing of its GPU kernels: TORCH_CUDA_ARCH_LIST={listed!r} {kernels}; "
         "only a measured run proves sm_121."
     )
+
+
+def _size(count: int) -> str:
+    return f"{count / GB:.2f} GB" if count >= GB // 10 else f"{count / 10**6:.2f} MB"
 
 
 def _cuda_arch_list(config: ImageConfig) -> str | None:

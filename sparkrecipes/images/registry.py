@@ -201,7 +201,7 @@ class Registry:
 def parse_challenges(header: str) -> tuple[Challenge, ...]:
     """Read a WWW-Authenticate header; values may lack their quotes (nvcr.io)."""
     starts = list(CHALLENGE.finditer(header))
-    ends = [start.start() for start in starts[1:]] + [len(header)]
+    ends = [start.start() for start in starts[1:]] + [len(header)] if starts else []
     return tuple(
         Challenge(
             start[1].lower(),

@@ -112,6 +112,9 @@ class Transport:
                 return Answer(response.status_code, dict(response.headers), body)
         except httpx2.HTTPError as error:
             raise _network_problem(error, url.host, self._deadline.timeout_s) from error
+        except ValueError as error:
+            # A part above 63 characters: the resolver does not even take it.
+            raise RegistryProblem("unknown", f"{url.host} cannot be asked: no address") from error
 
     def _body(self, response: httpx2.Response) -> bytes:
         body = bytearray()
