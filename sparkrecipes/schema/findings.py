@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from sparkrecipes.schema.base import Frozen, Id, Text
 
@@ -50,20 +51,74 @@ class ValidationReport(Frozen):
     problems: tuple[Problem, ...]
 
 
+LEADING_TEXT = re.compile(r"(?:[^\\\[\](){}.*+?^$|]|\\[^A-Za-z0-9])*(?![*?{])")
+"""What a pattern starts with before anything that is not plain text."""
+
+SHORTEST_LEAD = 4
+NESTED_REPEAT = re.compile(r"[*+}]\)[*+{]")
+PLAIN_ESCAPE = re.compile(r"\\.|\[[^\]]*\]")
+INNERMOST_GROUP = re.compile(r"\([^()]*\)")
+
+
+def lead_of(pattern: str) -> str:
+    """Return the plain text that a pattern starts with, its escapes resolved."""
+    found = LEADING_TEXT.match(pattern)
+    return re.sub(r"\\(.)", r"\1", found[0]) if found else ""
+
+
+def searchable(pattern: str) -> str:
+    """Accept a pattern that a huge log can be searched for in one quick pass.
+
+    A log is searched for the plain text first and the pattern is tried only there, so a pattern
+    starts with some; repeats inside repeats can take for ever and are refused.
+
+    Raises:
+        ValueError: With what is wrong.
+    """
+    try:
+        re.compile(pattern)
+    except re.error as err:
+        raise ValueError(f"not a regular expression: {err}") from None
+    if len(lead_of(pattern)) < SHORTEST_LEAD:
+        raise ValueError(f"start it with at least {SHORTEST_LEAD} characters of plain text")
+    if NESTED_REPEAT.search(pattern):
+        raise ValueError("a repeat inside a repeat can take for ever: write it without")
+    if has_top_level_choice(pattern):
+        raise ValueError("write the two sides of | as two patterns, or put them in ( )")
+    return pattern
+
+
+def has_top_level_choice(pattern: str) -> bool:
+    """Tell whether a ``|`` stands outside all groups, so that the lead is only one side's."""
+    left = PLAIN_ESCAPE.sub("", pattern)
+    while (shorter := INNERMOST_GROUP.sub("", left)) != left:
+        left = shorter
+    return "|" in left
+
+
+Pattern = Annotated[str, AfterValidator(searchable)]
+"""A regular expression that starts with plain text, for that is searched for first."""
+
+
 class DiagnosisFile(Frozen):
     """One file of ``catalog/diagnoses/``; its name is the diagnosis's id."""
 
     title: Text
-    patterns: Annotated[tuple[Text, ...], Field(min_length=1)]
-    """Regular expressions; one that is found in a line is the evidence."""
-    unless: tuple[Text, ...] = ()
+    patterns: Annotated[tuple[Pattern, ...], Field(min_length=1)]
+    """Regular expressions; the first that is found in a line is the evidence. A named group is a
+    value that ``cause`` and ``remedy`` may show as ``{name}``."""
+    requires: tuple[Pattern, ...] = ()
+    """Each of these must be found somewhere in the log too."""
+    unless: tuple[Pattern, ...] = ()
     """Where one of these is found anywhere in the log, this is not the cause."""
     cause: Text
     remedy: Text
     """A command or a change of the recipe."""
     confidence: Literal["high", "medium", "low"]
     priority: Annotated[int, Field(ge=0, le=100)] = 50
-    """Root causes are high, consequences low: the highest comes first."""
+    """The highest comes first."""
+    consequence: bool = False
+    """What follows from many causes: shown only where no cause is found."""
     example: Text
     """An excerpt of a real log that it must match, and no other diagnosis may."""
     sources: Annotated[tuple[Text, ...], Field(min_length=1)]
@@ -84,6 +139,8 @@ class Diagnosis(Frozen):
     """The line that shows it."""
     remedy: Text
     confidence: Literal["high", "medium", "low"]
+    values: dict[str, str] = {}
+    """What the line says, by name: sizes, a port, a parser."""
 
 
 class DiagnosisReport(Frozen):
