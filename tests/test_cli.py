@@ -1,0 +1,140 @@
+"""The command line: JSON, exit codes, and errors that name the next step."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkrecipes.cli import main
+
+AGENTS_PICK = "qwen3.6-35b-a3b-nvfp4-vllm-mtp"
+LLAMA = ("fit", "llama-3.3-70b-instruct-nvfp4", "--context", "131072", "--users")
+
+
+def run(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, Any]:
+    """Run a command with --json; return its exit code and the one object on stdout."""
+    code = main([*argv, "--json"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def test_list_has_the_23_measured_recipes(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each with the figures that people choose by."""
+    code, answer = run(capsys, "list")
+    rows = {r["id"]: r["published"] for r in answer["recipes"] if r["published"]}
+    assert (0, 23) == (code, len(rows))
+    assert 102.3 == rows[AGENTS_PICK]["single_user_tok_s"]
+
+
+@pytest.mark.parametrize("words", [["agents"], ["agentes"], ["un", "modelo", "para", "agentes"]])
+def test_recommend_takes_words_in_two_languages(
+    capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    """A sentence needs no quotes."""
+    code, answer = run(capsys, "recommend", *words)
+    assert (0, AGENTS_PICK) == (code, answer["pick"]["id"])
+
+
+def test_the_published_example_that_does_not_fit(capsys: pytest.CaptureFixture[str]) -> None:
+    """Llama 3.3 70B NVFP4 at 128K x 4, fp8: 163,840 bytes a token, about 133 GB and the reserve."""
+    code, answer = run(capsys, *LLAMA, "4", "--kv-cache-dtype", "fp8")
+    assert (1, "does_not_fit", 163840) == (code, answer["verdict"], answer["kv_bytes_per_token"])
+    reserve = answer["components"]["host_reserve_bytes"]
+    assert 128e9 < answer["total_bytes"] - reserve < 137e9
+    assert answer["max_users_at_context"] in (2, 3)
+
+
+def test_common_options_stand_before_or_after_the_command(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """`--json fit X` and `fit X --json` are the same."""
+    main(["--json", "--offline", *LLAMA, "1"])
+    before = capsys.readouterr().out
+    main([*LLAMA, "1", "--offline", "--json"])
+    assert before == capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "names"),
+    [
+        (["show", "qwen3.6-35b-a3b-nvfp4-vllm-mpt"], 2, AGENTS_PICK),
+        (["fit", "no-such-model"], 2, "sparkrecipes list"),
+        (["fit", "owner/unknown", "--offline"], 3, "--offline"),
+        (["image", "UPPER CASE"], 2, ""),
+        (["recomend", "agents"], 2, "recommend"),
+        (["list", "--jsn"], 2, "--help"),
+        (["fit", AGENTS_PICK, "--users", "0"], 2, "--help"),
+        (["fit", AGENTS_PICK, "--context", "-5"], 2, "--help"),
+        (["command", AGENTS_PICK, "--port", "99999"], 2, "--help"),
+        (["report", "no-such-file.json"], 2, "sparkrecipes round"),
+        (["diagnose"], 2, "diagnose"),
+        (["list", "--catalog", "no-such-folder"], 2, ""),
+        (["fit", AGENTS_PICK, "--machine", "no-such-machine"], 2, ""),
+        (["round", "--base-url", "http://127.0.0.1:9", "--only", "single"], 1, ""),
+    ],
+)
+def test_errors_have_a_code_a_message_and_a_repair(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    argv: list[str],
+    code: int,
+    names: str,
+) -> None:
+    """As JSON on stdout, with the exit code of the table, and no traceback."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    got, answer = run(capsys, *argv)
+    assert code == got
+    assert {"code", "message", "repair"} == set(answer["error"])
+    assert names in answer["error"]["message"] + answer["error"]["repair"]
+
+
+def test_a_person_gets_the_next_command_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    """Stdout stays empty."""
+    assert 2 == main(["show", "nothing-like-it"])
+    shown = capsys.readouterr()
+    assert ("", True) == (shown.out, "Next: " in shown.err)
+
+
+@pytest.mark.parametrize("broken", ["{", "[]", '{"schema_version": 1}', "\x00\xff"])
+def test_a_file_that_is_no_round_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, broken: str
+) -> None:
+    """With the place of the first fault."""
+    file = tmp_path / "round.json"
+    file.write_text(broken)
+    code, answer = run(capsys, "report", str(file))
+    assert (1, "invalid_file") == (code, answer["error"]["code"])
+
+
+def test_help_names_every_operation(capsys: pytest.CaptureFixture[str]) -> None:
+    """The help page is the map."""
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    text = capsys.readouterr().out
+    assert 0 == ended.value.code
+    for command in ("recommend", "fit", "check", "install", "rehearse", "round", "diagnose"):
+        assert command in text
+
+
+def test_a_fault_of_ours_shows_no_traceback(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says how to report it."""
+    monkeypatch.setattr("sparkrecipes.cli.handlers.HANDLERS", {})
+    assert 1 == main(["probe", "--json"])
+    assert "internal" == json.loads(capsys.readouterr().out)["error"]["code"]
+
+
+def test_a_closed_pipe_ends_quietly() -> None:
+    """`sparkrecipes list | head -1` prints no complaint."""
+    out = subprocess.run(
+        ["sh", "-c", f"{sys.executable} -m sparkrecipes list --json | head -c 1"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    assert ("{", "") == (out.stdout, out.stderr)
