@@ -1,0 +1,29 @@
+"""Containers: start, watch and stop what carries our label, and touch nothing else.
+
+Docker holds the state: a container's name and label say which recipe it serves, so that any
+program can pick a server up. All of it goes through the ``docker`` command line, whose context,
+credentials and ``DOCKER_HOST`` are the user's own.
+"""
+
+from sparkrecipes.containers.launching import launch
+from sparkrecipes.containers.readiness import wait_for_endpoint, wait_until_ready
+from sparkrecipes.containers.servers import (
+    find_server,
+    list_servers,
+    local_image_platform,
+    logs,
+    restart_token,
+    stop,
+)
+
+__all__ = [
+    "find_server",
+    "launch",
+    "list_servers",
+    "local_image_platform",
+    "logs",
+    "restart_token",
+    "stop",
+    "wait_for_endpoint",
+    "wait_until_ready",
+]

@@ -1,0 +1,341 @@
+"""Servers: the containers that carry our label, as Docker sees them now."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any, get_args
+
+from sparkrecipes.commands import LABEL, container_name
+from sparkrecipes.containers.docker import Answer, docker, explain
+from sparkrecipes.diagnosis import redact
+from sparkrecipes.errors import Misuse, Refused, ServerError, Unknown
+from sparkrecipes.schema.serving import Server, ServerList, ServerLogs, Stopped
+
+STOP_GRACE_S = 30
+"""From SIGTERM to SIGKILL: an engine ends its requests in that time."""
+
+MOST_LINES = 10_000
+LONGEST_LINE = 2_000
+"""Characters of one log line that are shown."""
+
+RECIPE_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
+STATES = get_args(Server.model_fields["state"].annotation)
+NEVER = "0001-01-01T00:00:00Z"
+"""What Docker writes for a time that has not come."""
+
+ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-_])")
+CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+@dataclass(frozen=True)
+class Container:
+    """A container of any owner, as ``docker inspect`` describes it.
+
+    Attributes:
+        id: Its full id.
+        name: Its name, without the slash.
+        image: The reference that it was started from.
+        recipe_id: What our label says; None on a container that is not ours.
+        state: Docker's word for its state.
+        exit_code: Of the last end; None while it runs or before its first start.
+        oom_killed: Whether the kernel killed it for a limit of its own.
+        restarts: How often Docker started it again.
+        started_at: Last start, ISO 8601; None before the first.
+        base_url: Where its published port is reached from this host.
+    """
+
+    id: str
+    name: str
+    image: str
+    recipe_id: str | None
+    state: str
+    exit_code: int | None
+    oom_killed: bool
+    restarts: int
+    started_at: str | None
+    base_url: str | None
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing runs in it."""
+        return self.state in ("created", "exited", "dead")
+
+    def server(self) -> Server:
+        """Return it as others see it; only of a container of ours."""
+        return Server.model_validate(
+            {
+                "name": self.name,
+                "container_id": self.id,
+                "recipe_id": self.recipe_id,
+                "image": self.image,
+                "state": self.state if self.state in STATES else "unknown",
+                "exit_code": self.exit_code,
+                "base_url": self.base_url,
+                "started_at": self.started_at,
+                "restarts": self.restarts,
+            }
+        )
+
+
+def list_servers() -> ServerList:
+    """List the containers that carry our label, running or not, the newest first.
+
+    Raises:
+        Unknown: Docker could not be asked.
+    """
+    return ServerList(servers=tuple(container.server() for container in ours()))
+
+
+def find_server(recipe_or_name: str) -> Server | None:
+    """Find our container of a recipe, a running one first.
+
+    Args:
+        recipe_or_name: A recipe id, the path of a recipe file, or a container's name.
+
+    Raises:
+        Unknown: Docker could not be asked.
+    """
+    found = matching(recipe_or_name)
+    return found[0].server() if found else None
+
+
+def logs(name: str, *, lines: int = 50) -> ServerLogs:
+    """Return the last log lines of a container of ours, secrets and control codes removed.
+
+    Args:
+        name: A recipe id or a container's name.
+        lines: How many, at most 10,000.
+
+    Raises:
+        Misuse: No container of ours has that name.
+        Refused: A container has it, but is not ours.
+        Unknown: Docker could not be asked.
+    """
+    found = matching(name)
+    if not found:
+        refuse_foreign(name, "its log is not shown")
+        raise Misuse(
+            f"no container of ours is called {name!r}",
+            code="no_server",
+            repair="run: sparkrecipes status",
+        )
+    return ServerLogs(name=found[0].name, lines=log_tail(found[0].id, lines))
+
+
+def log_tail(container_id: str, lines: int) -> tuple[str, ...]:
+    """Return the last log lines of a container, fit to be shown.
+
+    Raises:
+        Unknown: Docker could not be asked.
+    """
+    wanted = max(1, min(lines, MOST_LINES))
+    answer = docker("logs", "--tail", str(wanted), container_id, merge_stderr=True)
+    if not answer.ok:
+        raise unknown(Answer(answer.exit_code, "", answer.stderr or answer.stdout))
+    shown = redact(answer.stdout).replace("\r\n", "\n").removesuffix("\n").split("\n")
+    return tuple(shown_line(line) for line in shown if line)[-wanted:]
+
+
+def shown_line(line: str) -> str:
+    """Return the last state of a progress bar, without anything that would steer a terminal."""
+    last = ESCAPES.sub("", line.rstrip("\r").rpartition("\r")[2])
+    return CONTROLS.sub("", last)[:LONGEST_LINE]
+
+
+def stop(recipe_or_name: str) -> Stopped:
+    """Stop and remove our container of a recipe; volumes, images and all others stay.
+
+    Raises:
+        Refused: A container has that name, but is not ours.
+        ServerError: Docker did not stop it.
+        Unknown: Docker could not be asked.
+    """
+    found = matching(recipe_or_name)
+    if not found:
+        refuse_foreign(recipe_or_name, "it was not stopped")
+        return Stopped(
+            name=recipe_or_name,
+            stopped=False,
+            message=f"no container of ours serves {recipe_or_name!r}: nothing to stop",
+        )
+    for container in found:
+        end(container)
+    names = ", ".join(container.name for container in found)
+    return Stopped(name=names, stopped=True, message=f"stopped and removed {names}")
+
+
+def end(container: Container) -> None:
+    """Stop a container if it runs, and remove it.
+
+    Raises:
+        ServerError: Docker did not do it.
+    """
+    if not container.ended:
+        grace = str(STOP_GRACE_S)
+        act("stop", "--time", grace, container.id, timeout_s=STOP_GRACE_S + 60.0)
+    act("rm", container.id)
+
+
+def act(*args: str, timeout_s: float = 60.0) -> None:
+    """Do something to a container that may already be gone.
+
+    Raises:
+        ServerError: Docker did not do it.
+    """
+    answer = docker(*args, timeout_s=timeout_s)
+    if not answer.ok and not is_gone(answer):
+        said = explain(answer)
+        raise ServerError(said.message, code=said.code, repair=said.repair)
+
+
+def restart_token(name: str) -> str | None:
+    """Return a word that changes when a container is started again.
+
+    Returns:
+        None where there is no such container, or Docker could not be asked.
+    """
+    try:
+        container = inspect_one(name)
+    except Unknown:
+        return None
+    if container is None:
+        return None
+    return f"{container.id} {container.started_at} {container.restarts}"
+
+
+def local_image_platform(reference: str) -> str | None:
+    """Return the platform of an image that this host has, e.g. ``linux/arm64``.
+
+    Returns:
+        None where it is not here, or Docker could not be asked.
+    """
+    answer = docker("image", "inspect", "--format", "{{.Os}}/{{.Architecture}}", reference)
+    return answer.stdout.strip() or None if answer.ok else None
+
+
+def refuse_foreign(name: str, consequence: str) -> None:
+    """Refuse a name that somebody else's container has.
+
+    Raises:
+        Refused: With the container's own name and image.
+    """
+    for wanted in dict.fromkeys((name, container_name(recipe_of(name)))):
+        container = inspect_one(wanted)
+        if container is not None and container.recipe_id is None:
+            raise Refused(
+                f"the container {container.name} ({container.image}, {container.state}) does not "
+                f"carry our label, so {consequence}",
+                code="not_ours",
+                repair=f"look at it yourself: docker inspect {container.name}",
+            )
+
+
+def matching(recipe_or_name: str) -> tuple[Container, ...]:
+    """Find our containers of a recipe or with a name, running ones first."""
+    wanted = recipe_of(recipe_or_name)
+    found = [c for c in ours() if wanted in (c.recipe_id, c.name)]
+    return tuple(sorted(found, key=lambda c: c.ended))
+
+
+def recipe_of(reference: str) -> str:
+    """Return the id that a recipe file has by its name; another word stays as it is."""
+    return PurePath(reference).stem if reference.endswith((".yaml", ".yml")) else reference
+
+
+def ours() -> tuple[Container, ...]:
+    """Return all containers that carry our label, the newest first.
+
+    Raises:
+        Unknown: Docker could not be asked.
+    """
+    answer = docker(
+        "ps", "--all", "--no-trunc", "--filter", f"label={LABEL}", "--format", "{{.ID}}"
+    )
+    if not answer.ok:
+        raise unknown(answer)
+    ids = answer.stdout.split()
+    found = inspect(*ids) if ids else ()
+    return tuple(container for container in found if container.recipe_id is not None)
+
+
+def inspect_one(name: str) -> Container | None:
+    """Look at one container by name or id, of any owner."""
+    found = inspect(name)
+    return found[0] if found else None
+
+
+def inspect(*names: str) -> tuple[Container, ...]:
+    """Look at containers by name or id; one that is gone is left out.
+
+    Raises:
+        Unknown: Docker could not be asked.
+    """
+    answer = docker("container", "inspect", "--", *names)
+    if not answer.ok and not is_gone(answer):
+        raise unknown(answer)
+    try:
+        return tuple(read(item) for item in json.loads(answer.stdout or "[]"))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise Unknown(
+            "docker inspect answered something that cannot be read",
+            code="docker_unreadable",
+            repair="see: docker version",
+        ) from None
+
+
+def is_gone(answer: Answer) -> bool:
+    """Tell whether a command failed only because there is no such container any more."""
+    lines = [line for line in answer.stderr.splitlines() if line.strip()]
+    gone = re.compile(r"No such (container|object)|is already in progress")
+    return bool(lines) and all(gone.search(line) for line in lines)
+
+
+def unknown(answer: Answer) -> Unknown:
+    """Turn a failed question into an error."""
+    said = explain(answer)
+    return Unknown(said.message, code=said.code, repair=said.repair)
+
+
+def read(item: dict[str, Any]) -> Container:
+    """Read one object of ``docker container inspect``."""
+    state, config = item["State"], item["Config"]
+    status = str(state["Status"])
+    started = state.get("StartedAt")
+    label = (config.get("Labels") or {}).get(LABEL)
+    return Container(
+        id=item["Id"],
+        name=item["Name"].removeprefix("/"),
+        image=config["Image"],
+        recipe_id=label if label and RECIPE_ID.fullmatch(label) else None,
+        state=status,
+        exit_code=int(state["ExitCode"]) if status in ("exited", "dead", "restarting") else None,
+        oom_killed=bool(state.get("OOMKilled")),
+        restarts=int(item.get("RestartCount", 0)),
+        started_at=None if started == NEVER else started,
+        base_url=published_url(item),
+    )
+
+
+def published_url(item: dict[str, Any]) -> str | None:
+    """Return where the first published port is reached from this host.
+
+    A port that is bound to every address is reached on the loopback one.
+    """
+    network = (item.get("NetworkSettings") or {}).get("Ports") or {}
+    bound = network or (item.get("HostConfig") or {}).get("PortBindings") or {}
+    for port in sorted(bound):
+        for binding in bound[port] or ():
+            host, number = binding.get("HostIp") or "0.0.0.0", binding.get("HostPort")  # noqa: S104
+            if number and number != "0":
+                return f"http://{reachable(host)}:{number}"
+    return None
+
+
+def reachable(host: str) -> str:
+    """Return an address that clients on this host can use for a bound one."""
+    if host in ("0.0.0.0", "::"):  # noqa: S104
+        return "127.0.0.1"
+    return f"[{host}]" if ":" in host else host

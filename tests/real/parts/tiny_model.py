@@ -1,0 +1,73 @@
+"""Make a tiny Qwen3 with random weights: enough for a real engine, 0.7 MB on disk.
+
+Run by the Python of the vLLM environment: ``python tiny_model.py FOLDER``. Its answers are noise, but
+its tokenizer, its chat template and everything on the wire are real. The weights come from a fixed
+seed, so that two machines make the same model.
+"""
+
+import sys
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+
+WORDS = (
+    "The quick brown fox jumps over the lazy dog and tells the story of a stream of tokens "
+    "that a server sends to its clients one after the other until the answer is done"
+)
+SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<think>", "</think>"]
+CHAT_TEMPLATE = (
+    "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n"
+    "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+
+
+def tokenizer() -> PreTrainedTokenizerFast:
+    """Train a byte-level BPE: 256 bytes, the special tokens and a few dozen merges."""
+    bpe = Tokenizer(models.BPE())
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bpe.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=315,
+        special_tokens=SPECIAL,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    bpe.train_from_iterator([WORDS] * 4, trainer)
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=bpe, eos_token="<|im_end|>", pad_token="<|endoftext|>"
+    )
+    fast.chat_template = CHAT_TEMPLATE
+    return fast
+
+
+def model(vocabulary: int, eos: int, pad: int) -> Qwen3ForCausalLM:
+    """Build two layers of hidden size 128 from a fixed seed."""
+    torch.manual_seed(20261001)
+    config = Qwen3Config(
+        vocab_size=vocabulary,
+        hidden_size=128,
+        intermediate_size=256,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=32,
+        max_position_embeddings=4096,
+        tie_word_embeddings=True,
+        eos_token_id=eos,
+        pad_token_id=pad,
+    )
+    return Qwen3ForCausalLM(config).to(torch.bfloat16)
+
+
+def main(folder: Path) -> None:
+    """Write model and tokenizer into ``folder``."""
+    words = tokenizer()
+    made = model(len(words), words.eos_token_id, words.pad_token_id)
+    words.save_pretrained(folder)
+    made.save_pretrained(folder)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
