@@ -95,6 +95,16 @@ class Indexer(Frozen):
     compress_ratio: Count
 
 
+class ShortConv(Frozen):
+    """Short convolutions that keep the last few values of each channel (per-layer embeddings)."""
+
+    kind: Literal["short_conv"]
+    count: Count
+    channels: Count
+    state_tokens: Count
+    """Earlier tokens kept a channel: (kernel - 1) x dilation."""
+
+
 class NoCache(Frozen):
     """Layers that keep nothing a token (experts, MLP), named so that the layers add up."""
 
@@ -103,7 +113,14 @@ class NoCache(Frozen):
 
 
 LayerGroup = Annotated[
-    FullAttention | SlidingAttention | GatedDeltaNet | Mamba2 | MlaAttention | Indexer | NoCache,
+    FullAttention
+    | SlidingAttention
+    | GatedDeltaNet
+    | Mamba2
+    | MlaAttention
+    | Indexer
+    | ShortConv
+    | NoCache,
     Field(discriminator="kind"),
 ]
 
