@@ -133,8 +133,14 @@ FAILURES = (
         "check the name with: sparkrecipes image {image}, then: docker login",
     ),
     Failure(
+        "image_not_here",
+        r"[Nn]o such image",
+        "this host does not have the image, and no registry has it to pull",
+        "see how to build or get it: sparkrecipes show {recipe}",
+    ),
+    Failure(
         "image_missing",
-        r"manifest unknown|name unknown|: not found|[Nn]o such image",
+        r"manifest unknown|name unknown|: not found",
         "the registry has no image {image}",
         "check the tag with: sparkrecipes image {image}",
     ),
