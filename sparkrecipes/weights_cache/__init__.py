@@ -60,7 +60,7 @@ def cache_root() -> Path:
     """Say where the library keeps repositories, by its own rules for the environment.
 
     ``HF_HUB_CACHE``, else ``HUGGINGFACE_HUB_CACHE`` (its old name), else ``HF_HOME/hub``, else
-    ``XDG_CACHE_HOME/huggingface/hub``, else ``~/.cache/huggingface/hub``.
+    ``XDG_CACHE_HOME/huggingface/hub``, else ``~/.cache/huggingface/hub``. Always absolute.
     Source: huggingface_hub 2.4, ``constants.py``.
     """
     env = os.environ
@@ -68,7 +68,7 @@ def cache_root() -> Path:
     if not named:
         home = env.get("HF_HOME") or f"{env.get('XDG_CACHE_HOME') or '~/.cache'}/huggingface"
         named = f"{home}/hub"
-    return Path(os.path.expandvars(named)).expanduser()
+    return Path(os.path.expandvars(named)).expanduser().absolute()
 
 
 def repo_folder(repo: str, root: Path) -> Path | None:
