@@ -79,6 +79,10 @@ class Watch:
                 if self.progress:
                     self.progress(milestone.says)
 
+    def moved_within(self, seconds: float) -> bool:
+        """Tell whether the log changed in the last ``seconds``."""
+        return time.monotonic() - self.changed_at < seconds
+
     def tail(self) -> tuple[str, ...]:
         """Return the last log lines, or none where there are none to have."""
         try:
@@ -250,7 +254,7 @@ def too_late(seen: Seen, recipe: Recipe, limit_s: float, watch: Watch | None) ->
             f"it is healthy, but no completion came in {limit_s:.0f} s: {seen.message}",
             f"run: sparkrecipes stop {recipe.id}, then: sparkrecipes install {recipe.id}",
         )
-    if watch and watch.last_line and time.monotonic() - watch.changed_at < min(QUIET_S, limit_s):
+    if watch and watch.last_line and watch.moved_within(min(QUIET_S, limit_s / 2)):
         return Seen(
             "failed",
             "still_loading",

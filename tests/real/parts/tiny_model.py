@@ -1,8 +1,8 @@
 """Make a tiny Qwen3 with random weights: enough for a real engine, 0.7 MB on disk.
 
-Run by the Python of the vLLM environment: ``python tiny_model.py FOLDER``. Its answers are noise, but
-its tokenizer, its chat template and everything on the wire are real. The weights come from a fixed
-seed, so that two machines make the same model.
+Run by the Python of the vLLM environment: ``python tiny_model.py FOLDER``. Its answers are noise,
+but its tokenizer, its chat template and everything on the wire are real. The weights come from a
+fixed seed, so that two machines make the same model.
 """
 
 import sys

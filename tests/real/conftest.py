@@ -1,0 +1,117 @@
+"""Real parts for tests: a Docker Engine, a tiny image, and vLLM on the host and as an image.
+
+Each is made by a script of ``.ci/parts`` when it is missing, and is used again when it is there.
+Where ``DOCKER_HOST`` already leads to an engine (as in ``.ci/run``) that one is used.
+"""
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PARTS = ROOT / ".ci" / "parts"
+HERE = Path(__file__).parent / "parts"
+TINY_IMAGE = "sparkrecipes-ci/tiny-server:1"
+
+
+def part(script: str, *args: str) -> str:
+    """Run a script of ``.ci/parts`` and return what it prints."""
+    done = subprocess.run(
+        ["bash", str(PARTS / script), *args],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        timeout=1800,
+    )
+    return done.stdout.strip()
+
+
+def docker(*args: str, check: bool = True, stdin: bytes | None = None) -> str:
+    """Run the docker command itself, to look at what the code under test did."""
+    done = subprocess.run(
+        ["docker", *args],
+        input=stdin or b"",
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+        timeout=300,
+    )
+    text = done.stdout.decode().strip()
+    if check and done.returncode:
+        raise AssertionError(f"docker {' '.join(args)}: {text}")
+    return text
+
+
+def free_port() -> int:
+    """Return a port that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="session")
+def docker_engine() -> Iterator[str]:
+    """Return the address of a real Docker Engine; one that was started here is stopped."""
+    run = tempfile.mkdtemp(prefix="sparkrecipes-docker-")
+    part("docker.sh", "install")
+    before = os.environ.get("DOCKER_HOST")
+    os.environ["DOCKER_HOST"] = part("docker.sh", "start", run)
+    try:
+        yield os.environ["DOCKER_HOST"]
+    finally:
+        part("docker.sh", "stop", run)
+        shutil.rmtree(run)
+        os.environ.pop("DOCKER_HOST")
+        if before is not None:
+            os.environ["DOCKER_HOST"] = before
+
+
+@pytest.fixture(scope="session")
+def tiny_image(docker_engine: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return an image of 2 MB that answers as an engine does."""
+    root = tmp_path_factory.mktemp("rootfs")
+    shutil.copytree(HERE / "tiny_server", root, dirs_exist_ok=True)
+    (root / "bin").mkdir()
+    shutil.copy("/bin/busybox", root / "bin" / "busybox")
+    for name in ("sh", "nc", "head", "sleep", "printf"):
+        (root / "bin" / name).symlink_to("busybox")
+    tar = subprocess.run(
+        ["tar", "-C", str(root), "-c", "."], stdout=subprocess.PIPE, check=True, timeout=60
+    )
+    entry = 'ENTRYPOINT ["/start.sh"]'
+    docker("import", "--change", entry, "-", TINY_IMAGE, stdin=tar.stdout)
+    return TINY_IMAGE
+
+
+@pytest.fixture(scope="session")
+def vllm_env() -> Path:
+    """Return the folder of a Python environment that holds the real vLLM for the CPU."""
+    return Path(part("vllm.sh", "env"))
+
+
+@pytest.fixture(scope="session")
+def vllm_image(docker_engine: str) -> str:
+    """Return the name of an image that starts the real vLLM."""
+    return part("vllm.sh", "image")
+
+
+@pytest.fixture(scope="session")
+def tiny_model(vllm_env: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a tiny model with random weights, a tokenizer and a chat template."""
+    folder = tmp_path_factory.mktemp("models") / "tiny-qwen3"
+    subprocess.run(
+        [str(vllm_env / "bin" / "python"), str(HERE / "tiny_model.py"), str(folder)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        check=True,
+        timeout=300,
+    )
+    return folder

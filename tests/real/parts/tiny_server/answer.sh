@@ -1,0 +1,18 @@
+#!/bin/sh
+# One HTTP request on stdin, one answer on stdout: what an OpenAI-compatible engine would say.
+read -r method path _
+length=0
+while read -r header value; do
+    value=${value%$(printf '\r')}
+    [ "$header" = "$(printf '\r')" ] && break
+    [ "$header" = "Content-Length:" ] || [ "$header" = "content-length:" ] && length=$value
+done
+[ "$length" -gt 0 ] && head -c "$length" >/dev/null
+case "$path" in
+/health) body='' ;;
+/v1/models) body='{"object":"list","data":[{"id":"'${MODEL:-tiny}'","object":"model"}]}' ;;
+*) body='{"choices":[{"index":0,"message":{"role":"assistant","content":"one two three"}}]}' ;;
+esac
+[ "$MODE" = wedged ] && [ "$method" = POST ] && sleep 600
+printf 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %s\r\n' "${#body}"
+printf 'Connection: close\r\n\r\n%s' "$body"

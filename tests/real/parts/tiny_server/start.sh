@@ -1,0 +1,20 @@
+#!/bin/sh
+# PID 1 of a container that plays an engine: it ends at once on SIGTERM, as a real one does.
+trap 'exit 0' TERM
+echo "Starting to load model for $*"
+case "$MODE" in
+exits)
+    i=0
+    while [ $i -lt 300 ]; do echo "  File \"engine.py\", line $i, in load"; i=$((i + 1)); done
+    echo "ValueError: no kernel image for this GPU; HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyz012345"
+    exit 3
+    ;;
+silent)
+    sleep 600 &
+    wait
+    ;;
+esac
+echo "Loading safetensors checkpoint shards: 100% Completed | 1/1"
+nc -ll -p 8000 -e /answer.sh &
+echo "Application startup complete."
+wait
