@@ -21,6 +21,11 @@ from sparkrecipes.schema.base import (
 
 ShmSize = Annotated[str, Field(pattern=r"^[1-9][0-9]*[mg]$")]
 SpeculativeMethod = Literal["mtp", "eagle3", "dflash", "dspark", "ngram"]
+ImageName = Annotated[
+    str,
+    Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/-]*(@sha256:[0-9a-f]{64})?$", max_length=512),
+]
+"""A registry reference; one that started with a dash would be an option of docker."""
 EnvName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
@@ -45,7 +50,7 @@ class LocalBuild(Frozen):
 class RecipeImage(Frozen):
     """The container image."""
 
-    reference: Text
+    reference: ImageName
     """Registry reference with a tag, as it would be pulled."""
     digest: Digest | None = None
     """Digest of the manifest that was measured, or null where the source did not record one."""

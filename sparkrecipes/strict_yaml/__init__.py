@@ -7,6 +7,6 @@ several documents in one file. Nothing is expanded, so no file can grow while it
 """
 
 from sparkrecipes.strict_yaml.document import Document, PathInTree, StrictYamlError
-from sparkrecipes.strict_yaml.reading import MAX_BYTES, parse, read
+from sparkrecipes.strict_yaml.reading import MAX_BYTES, parse, read, read_text
 
-__all__ = ["MAX_BYTES", "Document", "PathInTree", "StrictYamlError", "parse", "read"]
+__all__ = ["MAX_BYTES", "Document", "PathInTree", "StrictYamlError", "parse", "read", "read_text"]

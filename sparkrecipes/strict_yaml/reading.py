@@ -26,41 +26,49 @@ PURE_LOADER: Any = yaml.SafeLoader
 
 _NO_CHARACTER = re.compile(r"\\U(?!000|0010)[0-9a-fA-F]{8}")
 
-_SYNTAX: tuple[tuple[str, str, str], ...] = (
+_SYNTAX: tuple[tuple[str, str, str, str], ...] = (
     (
         "mapping values are not allowed",
+        "here",
         "a second ': ' on this line",
         "quote the text that holds it, or start a new line",
     ),
     (
         "could not find expected ':'",
+        "start",
         "a line that is neither 'key: value' nor '- item'",
         "add the ':', or indent the line as part of the text above",
     ),
     (
         "expected <block end>",
+        "here",
         "this line's indentation does not fit the lines above",
         "align it with the other keys or items",
     ),
-    ("while scanning a quoted scalar", "a quote is not closed", "close the quote"),
-    ("while parsing a flow", "a bracket or brace is not closed", "close it, or add the ','"),
-    ("that cannot start any token", "a text that starts with a special sign", "quote the text"),
-    ("escape", "an unknown escape in double quotes", "write the \\ twice, or use single quotes"),
+    ("escape", "here", "an unknown escape in double quotes", "write the \\ twice"),
+    ("while scanning a quoted scalar", "start", "this quote is not closed", "close it"),
+    ("while parsing a flow", "start", "this bracket is not closed", "close it, or add the ','"),
+    ("cannot start any token", "here", "a text that starts with a special sign", "quote the text"),
 )
-"""PyYAML's words, and ours."""
+"""PyYAML's words, whether it happened here or at the start of the part, and our words."""
 
 
-def read(path: Path, *, name: str | None = None) -> Document:
-    """Read a file as strict YAML.
-
-    Args:
-        path: A regular file of at most ``MAX_BYTES``.
-        name: What problems call it; its path by default.
+def read(path: Path) -> Document:
+    """Read a file as strict YAML; problems call it by its path.
 
     Raises:
         StrictYamlError: With every problem found, or why the file could not be read.
     """
-    name = name or str(path)
+    return parse(read_text(path), name=str(path))
+
+
+def read_text(path: Path) -> str:
+    """Read a regular file of UTF-8 text, of at most ``MAX_BYTES``.
+
+    Raises:
+        StrictYamlError: Why it could not be read; a larger file is not even opened.
+    """
+    name = str(path)
     try:
         seen = path.stat()
         if not stat.S_ISREG(seen.st_mode):
@@ -75,7 +83,7 @@ def read(path: Path, *, name: str | None = None) -> Document:
     if len(data) > MAX_BYTES:
         raise _too_large(name, len(data))
     try:
-        text = data.decode("utf-8")
+        return data.decode("utf-8")
     except UnicodeDecodeError as error:
         before = data[: error.start]
         raise refusal(
@@ -85,7 +93,6 @@ def read(path: Path, *, name: str | None = None) -> Document:
             "save the file as UTF-8",
             (before.count(b"\n") + 1, len(before) - before.rfind(b"\n")),
         ) from None
-    return parse(text, name=name)
 
 
 def parse(text: str, *, name: str = "<text>") -> Document:
@@ -137,14 +144,13 @@ def _check_characters(text: str, name: str) -> None:
 
 
 def _syntax_problem(error: yaml.MarkedYAMLError, name: str) -> Problem:
-    mark = error.problem_mark or error.context_mark
-    place = (mark.line + 1, mark.column + 1) if mark else (1, 1)
     words = f"{error.context or ''} {error.problem or ''}"
-    for theirs, ours, repair in _SYNTAX:
-        if theirs in words:
-            return error_at(name, place, "yaml_syntax", f"not valid YAML: {ours}", repair)
-    message = f"not valid YAML: {(error.problem or 'it cannot be read here').strip()}"
-    return error_at(name, place, "yaml_syntax", message, "correct the line, or the one above")
+    unknown = ("", "here", (error.problem or "unreadable").strip(), "correct the line")
+    _, where, ours, repair = next((row for row in _SYNTAX if row[0] in words), unknown)
+    mark = error.context_mark if where == "start" else error.problem_mark
+    mark = mark or error.problem_mark or error.context_mark
+    place = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+    return error_at(name, place, "yaml_syntax", f"not valid YAML: {ours}", repair)
 
 
 def _escape_problem(text: str, name: str) -> Problem:

@@ -18,7 +18,7 @@ from yaml.events import (
 
 from sparkrecipes.schema.findings import Problem
 from sparkrecipes.strict_yaml.document import Document, PathInTree, StrictYamlError, error_at, shown
-from sparkrecipes.strict_yaml.scalars import UNSEEN, resolve
+from sparkrecipes.strict_yaml.scalars import UNSEEN, Ambiguous, resolve
 
 MAX_DEPTH = 32
 """Levels of a tree: a catalog file has fewer than ten."""
@@ -119,10 +119,7 @@ class _Builder:
             return
         key = self._checked(event)
         if not event.style:
-            value, what = resolve(key)
-            if what or not isinstance(value, str):
-                message = f"the key {shown(key)} is {what or 'not text'}; keys are text"
-                self._add(_place(event), "key_type", message, f'quote the key: "{shown(key)}"')
+            self._plain_key(event, key)
         path = (*frame.path, key)
         frame.key, frame.repeated = key, key in frame.container
         if frame.repeated:
@@ -136,18 +133,28 @@ class _Builder:
             if isinstance(frame.container, dict):
                 frame.container[key] = None
 
+    def _plain_key(self, event: Any, key: str) -> None:
+        try:
+            what = "" if isinstance(resolve(key), str) else "not text"
+        except Ambiguous as ambiguous:
+            what = ambiguous.what
+        if what:
+            message, repair = f"the key {shown(key)} is {what}", f'quote it: "{shown(key)}"'
+            self._add(_place(event), "key_type", message, repair)
+
     def _value(self, event: Any, path: PathInTree) -> Any:
         if isinstance(event, CollectionStartEvent):
             return {} if isinstance(event, MappingStartEvent) else []
         text = self._checked(event)
         if event.style:
             return text
-        value, what = resolve(text)
-        if what:
-            self._add(
-                _place(event), "ambiguous", f"{shown(text)} is {what}", f'quote it: "{shown(text)}"'
-            )
-        elif not isinstance(value, str):
+        try:
+            value = resolve(text)
+        except Ambiguous as ambiguous:
+            message = f"{shown(text)} is {ambiguous.what}"
+            self._add(_place(event), "ambiguous", message, ambiguous.repair)
+            return text
+        if not isinstance(value, str):
             self.written.setdefault(path, text)
         return value
 

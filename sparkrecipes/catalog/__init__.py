@@ -1,0 +1,40 @@
+"""The catalog: recipes, models, engines and evidence as files, strict at the door.
+
+``store`` opens it, ``loading`` reads a file, ``validation`` says what is wrong with one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sparkrecipes.catalog.loading import InvalidFile
+from sparkrecipes.catalog.store import Catalog, open_catalog
+from sparkrecipes.catalog_files import data_root
+from sparkrecipes.schema.findings import ValidationReport
+
+__all__ = ["Catalog", "InvalidFile", "data_root", "json_schemas", "open_catalog", "validate"]
+
+
+def validate(paths: Sequence[Path], catalog: Catalog | None = None) -> ValidationReport:
+    """Say what is wrong with catalog files, all of it in one pass.
+
+    Args:
+        paths: Files, or folders: a catalog, one kind's folder, or any with recipes in it.
+        catalog: What files outside a catalog are checked against; None: the default one. A file
+            inside a catalog is checked against that.
+
+    Raises:
+        Misuse: A path is not there, or a folder has no catalog files.
+    """
+    from sparkrecipes.catalog import validation
+
+    return validation.validate(paths, catalog)
+
+
+def json_schemas() -> dict[str, dict[str, Any]]:
+    """Return the JSON Schema of each kind of catalog file, by the name of its schema file."""
+    from sparkrecipes.catalog import schemas
+
+    return schemas.json_schemas()

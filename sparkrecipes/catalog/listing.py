@@ -1,0 +1,132 @@
+"""What follows from a recipe and the evidence: its figures, its status, its place in the list."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from sparkrecipes.catalog_files import cached_list_json, store_list_json
+from sparkrecipes.errors import CatalogError
+from sparkrecipes.schema.evidence import DoesNotRunEntry, Evidence, EvidenceRow
+from sparkrecipes.schema.listing import (
+    PublishedRow,
+    RecipeDetail,
+    RecipeList,
+    RecipeStatus,
+    RecipeSummary,
+)
+from sparkrecipes.schema.model import Model
+from sparkrecipes.schema.recipe import Recipe
+
+RANKED_FIGURE = "single_user_tok_s"
+"""The list's order; a row whose caveat concerns it is doubtful."""
+
+
+def published(recipe: Recipe, evidence: Mapping[str, Evidence]) -> tuple[PublishedRow, ...]:
+    """Return the evidence rows that a recipe points at, in its order.
+
+    Raises:
+        CatalogError: It points at a set or row that is not there.
+    """
+    return tuple(_published_row(ref, recipe, evidence) for ref in recipe.evidence)
+
+
+def _published_row(ref: str, recipe: Recipe, evidence: Mapping[str, Evidence]) -> PublishedRow:
+    name, _, row_id = ref.partition("#")
+    rows = evidence[name].rows if name in evidence else ()
+    row = next((row for row in rows if row.id == row_id), None)
+    if row is None:
+        raise CatalogError(
+            f"the recipe {recipe.id} points at the evidence {ref}, which is not there",
+            repair="run: sparkrecipes validate, with the catalog's folder",
+            code="unknown_evidence",
+        )
+    found = evidence[name]
+    return PublishedRow(evidence=name, method=found.method, publisher=found.publisher, row=row)
+
+
+def october_row(rows: Iterable[PublishedRow]) -> EvidenceRow | None:
+    """Return the row of the October round among a recipe's rows, or None."""
+    return next((found.row for found in rows if found.method == "october"), None)
+
+
+def status(
+    recipe: Recipe, rows: Sequence[PublishedRow], does_not_run: Iterable[DoesNotRunEntry]
+) -> RecipeStatus:
+    """Return whether a recipe was measured, is known not to run, or neither.
+
+    What was measured ran, whatever is known of its like.
+    """
+    if rows:
+        return "measured"
+    return "does_not_run" if any(e.concerns(recipe) for e in does_not_run) else "untested"
+
+
+def summary(
+    recipe: Recipe, model: Model, rows: Sequence[PublishedRow], recipe_status: RecipeStatus
+) -> RecipeSummary:
+    """Return one row of the list."""
+    row = october_row(rows)
+    doubts = [caveat.text for caveat in row.caveats] if row else []
+    return RecipeSummary(
+        id=recipe.id,
+        title=recipe.title,
+        model=recipe.model,
+        engine=recipe.engine,
+        speculative=recipe.speculative,
+        capabilities=recipe.capabilities,
+        params_total_b=model.params_total_b,
+        params_active_b=model.params_active_b,
+        published=row.figures if row else None,
+        caveats=(*doubts, *recipe.caveats),
+        status=recipe_status,
+    )
+
+
+def rank(summary: RecipeSummary, row: EvidenceRow | None) -> tuple[int, float, str]:
+    """Return a recipe's place in the list: lower comes first.
+
+    The fastest for one user is first; a doubtful figure ranks after all others, no figure last.
+    """
+    speed = summary.published.single_user_tok_s if summary.published else None
+    if speed is None or row is None:
+        return (2, 0.0, summary.id)
+    doubtful = any(RANKED_FIGURE in caveat.figures for caveat in row.caveats)
+    return (int(doubtful), -speed, summary.id)
+
+
+def detail(
+    recipe: Recipe,
+    summary: RecipeSummary,
+    rows: Sequence[PublishedRow],
+    evidence: Mapping[str, Evidence],
+) -> RecipeDetail:
+    """Return a recipe in full, with every source once."""
+    sources = [*recipe.sources]
+    for found in rows:
+        sources += evidence[found.evidence].sources
+    return RecipeDetail(
+        recipe=recipe,
+        summary=summary,
+        published=tuple(rows),
+        caveats=tuple(caveat for found in rows for caveat in found.row.caveats),
+        sources=tuple(dict.fromkeys(sources)),
+    )
+
+
+def kept_summaries(root: Path) -> tuple[RecipeSummary, ...] | None:
+    """Return the list from the cache, where it holds the right type and is up to date."""
+    kept = cached_list_json(root)
+    try:
+        return RecipeList.model_validate_json(kept).recipes if kept else None
+    except ValidationError:
+        return None
+
+
+def keep_summaries(state: bytes, summaries: tuple[RecipeSummary, ...]) -> None:
+    """Keep the list, as the command line prints it, for as long as the state is the same."""
+    data = RecipeList(recipes=summaries).model_dump(mode="json")
+    store_list_json(state, json.dumps(data, ensure_ascii=False, indent=2).encode())

@@ -1,0 +1,190 @@
+"""The catalog: everything that is known, each part loaded when it is first asked for."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from pathlib import Path
+from typing import TypeVar, cast
+
+from pydantic import BaseModel
+
+from sparkrecipes.catalog import listing
+from sparkrecipes.catalog.kinds import BY_FOLDER
+from sparkrecipes.catalog.loading import Folder, load
+from sparkrecipes.catalog_files import DOES_NOT_RUN, catalog_root, catalog_state
+from sparkrecipes.errors import Misuse, UnknownId
+from sparkrecipes.schema.engine import Engine
+from sparkrecipes.schema.evidence import DoesNotRunEntry, DoesNotRunFile, Evidence, EvidenceRow
+from sparkrecipes.schema.findings import DiagnosisRule
+from sparkrecipes.schema.listing import PublishedRow, RecipeDetail, RecipeStatus, RecipeSummary
+from sparkrecipes.schema.machine import Machine
+from sparkrecipes.schema.model import Model
+from sparkrecipes.schema.recipe import Recipe
+from sparkrecipes.schema.use_case import UseCase
+
+T = TypeVar("T", bound=BaseModel)
+
+DEFAULT_MACHINE = "dgx-spark"
+
+
+class Catalog:
+    """A folder of catalog files.
+
+    Attributes:
+        root: The folder, absolute.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @cached_property
+    def recipes(self) -> Folder[Recipe]:
+        """Recipes by id."""
+        return Folder(self.root, "recipes")
+
+    @cached_property
+    def models(self) -> Folder[Model]:
+        """Models by id."""
+        return Folder(self.root, "models")
+
+    @cached_property
+    def engines(self) -> Folder[Engine]:
+        """Engines by id."""
+        return Folder(self.root, "engines")
+
+    @cached_property
+    def evidence(self) -> Folder[Evidence]:
+        """Evidence sets by id."""
+        return Folder(self.root, "evidence")
+
+    @cached_property
+    def use_cases(self) -> Folder[UseCase]:
+        """Use cases by id."""
+        return Folder(self.root, "use_cases")
+
+    @cached_property
+    def diagnoses(self) -> Folder[DiagnosisRule]:
+        """Diagnoses by id."""
+        return Folder(self.root, "diagnoses")
+
+    @cached_property
+    def machines(self) -> Folder[Machine]:
+        """Machines by id."""
+        return Folder(self.root, "machines")
+
+    @cached_property
+    def does_not_run(self) -> tuple[DoesNotRunEntry, ...]:
+        """What is known not to run; empty where the catalog has no such file."""
+        path = self.root / DOES_NOT_RUN
+        if not os.path.exists(path):  # noqa: PTH110 (does not raise where a folder is closed)
+            return ()
+        return cast(DoesNotRunFile, load(path, BY_FOLDER[DOES_NOT_RUN])).entries
+
+    def recipe(self, ref: str | Path) -> Recipe:
+        """Return a recipe by its id, or by the path of its file.
+
+        Raises:
+            UnknownId: No recipe has that id.
+            Misuse: There is no such file.
+            CatalogError: The file is not a valid recipe.
+        """
+        if _is_path(ref):
+            return cast(Recipe, _load_file(Path(ref), "recipes"))
+        return _get(self.recipes, str(ref), "recipe")
+
+    def model(self, model_id: str) -> Model:
+        """Return a model by its id.
+
+        Raises:
+            UnknownId: No model has that id.
+        """
+        return _get(self.models, model_id, "model")
+
+    def engine(self, engine_id: str) -> Engine:
+        """Return an engine by its id.
+
+        Raises:
+            UnknownId: No engine has that id.
+        """
+        return _get(self.engines, engine_id, "engine")
+
+    def machine(self, ref: str | Path | None = None) -> Machine:
+        """Return a machine by its id or file.
+
+        Args:
+            ref: An id or a path; None: ``SPARKRECIPES_MACHINE``, else the DGX Spark.
+
+        Raises:
+            UnknownId: No machine has that id.
+            Misuse: There is no such file.
+        """
+        ref = ref or os.environ.get("SPARKRECIPES_MACHINE") or DEFAULT_MACHINE
+        if _is_path(ref):
+            return cast(Machine, _load_file(Path(ref), "machines"))
+        return _get(self.machines, str(ref), "machine")
+
+    def published(self, recipe: Recipe) -> tuple[PublishedRow, ...]:
+        """Return the evidence rows that a recipe points at, in its order."""
+        return listing.published(recipe, self.evidence)
+
+    def october_row(self, recipe: Recipe) -> EvidenceRow | None:
+        """Return the row of the October round that measured a recipe, or None."""
+        return listing.october_row(self.published(recipe))
+
+    def status(self, recipe: Recipe) -> RecipeStatus:
+        """Return whether a recipe was measured, is known not to run, or neither."""
+        return listing.status(recipe, self.published(recipe), self.does_not_run)
+
+    def summary(self, recipe: Recipe) -> RecipeSummary:
+        """Return the figures that people choose a recipe by."""
+        rows = self.published(recipe)
+        status = listing.status(recipe, rows, self.does_not_run)
+        return listing.summary(recipe, self.model(recipe.model), rows, status)
+
+    def summaries(self) -> tuple[RecipeSummary, ...]:
+        """Return all recipes, the fastest for one user first, doubtful and unmeasured ones last."""
+        kept = listing.kept_summaries(self.root)
+        if kept is not None:
+            return kept
+        state = catalog_state(self.root)
+        found = [self.summary(recipe) for recipe in self.recipes.values()]
+        ranked = tuple(sorted(found, key=self._rank))
+        listing.keep_summaries(state, ranked)
+        return ranked
+
+    def _rank(self, summary: RecipeSummary) -> tuple[int, float, str]:
+        return listing.rank(summary, self.october_row(self.recipes[summary.id]))
+
+    def detail(self, recipe: Recipe) -> RecipeDetail:
+        """Return a recipe in full, with what is published of it and where that comes from."""
+        return listing.detail(recipe, self.summary(recipe), self.published(recipe), self.evidence)
+
+
+def open_catalog(path: Path | str | None = None) -> Catalog:
+    """Open a catalog; its files are read when they are asked for.
+
+    Args:
+        path: Its folder; None: ``SPARKRECIPES_CATALOG``, else the shipped one.
+
+    Raises:
+        Misuse: The folder is not a catalog.
+    """
+    return Catalog(catalog_root(Path(path) if path else None))
+
+
+def _is_path(ref: str | Path) -> bool:
+    return isinstance(ref, Path) or os.sep in ref or ref.endswith((".yaml", ".yml"))
+
+
+def _load_file(path: Path, folder: str) -> object:
+    if not os.path.exists(path):  # noqa: PTH110
+        word = BY_FOLDER[folder].word
+        raise Misuse(f"there is no file {path}", repair=f"check the path of the {word}")
+    return load(path, BY_FOLDER[folder])
+
+
+def _get(folder: Folder[T], key: str, word: str) -> T:
+    if key not in folder:
+        raise UnknownId(word, key, folder, see="sparkrecipes list")
+    return folder[key]
