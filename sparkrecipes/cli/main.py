@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from sparkrecipes.cli.parser import build_parser
@@ -62,9 +63,10 @@ def run(options: Any, as_json: bool) -> int:
 
 def print_cached_list(options: Any) -> bool:
     """Print the list from the catalog's cache, without loading the types; False: not cached."""
-    from sparkrecipes.catalog.cache import cached_list_json
+    from sparkrecipes.catalog_files import cached_list_json
 
-    cached = cached_list_json(getattr(options, "catalog", None))
+    catalog = getattr(options, "catalog", None)
+    cached = cached_list_json(Path(catalog) if catalog else None)
     if cached is None:
         return False
     sys.stdout.buffer.write(cached + b"\n")

@@ -61,9 +61,9 @@ def build_parser() -> Parser:
     return parser
 
 
-def common_options() -> argparse.ArgumentParser:
+def common_options() -> Parser:
     """Options that every command takes, before and after its name."""
-    common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    common = Parser(add_help=False, argument_default=argparse.SUPPRESS)
     common.add_argument("--json", action="store_true", help="one JSON object on stdout")
     common.add_argument("--catalog", metavar="DIR", help="another catalog")
     common.add_argument("--machine", metavar="FILE", help="another target machine")

@@ -9,8 +9,8 @@ from sparkrecipes import containers
 from sparkrecipes.catalog import Catalog
 from sparkrecipes.checks import check
 from sparkrecipes.errors import CheckFailed
-from sparkrecipes.operations.acts import Launch, Progress, download, launch_in, wait_for
-from sparkrecipes.operations.preflight import DEFAULT_PORT, LOOPBACK, command_for, gather
+from sparkrecipes.operations.acts import Progress, download, launch_in, wait_for
+from sparkrecipes.operations.preflight import DEFAULT_PORT, LOOPBACK, Launch, command_for, gather
 from sparkrecipes.operations.walk import Walk, summary_of
 from sparkrecipes.operations.workspace import Place, Workspace, open_workspace
 from sparkrecipes.schema.recipe import Recipe
