@@ -106,13 +106,17 @@ def _other_settings(found: Candidate, asked: Constraints) -> tuple[str, ...]:
 
 
 def _short_of_now(found: Candidate) -> int | None:
-    """Return how many bytes must be freed first; None where nothing or not known."""
+    """Return how many bytes must be freed first; None where nothing or not known.
+
+    An engine that is told a fraction wants all of it free when it starts, needed or not.
+    """
     size = found.estimate
     if size is None or size.verdict_now != "does_not_fit":
         return None
     if size.available_bytes is None or size.total_bytes is None:
         return None
-    return max(size.total_bytes - size.components.host_reserve_bytes - size.available_bytes, 0)
+    need = size.total_bytes - size.components.host_reserve_bytes
+    return max(max(need, size.reservation_bytes or 0) - size.available_bytes, 0)
 
 
 def _fits_now(found: Candidate) -> bool:
