@@ -1,0 +1,13 @@
+"""Sizes what a recipe or a model needs in memory, for a context and a number of users.
+
+Everything here is a pure function of facts; nothing reads a machine or a network. The order to
+read: ``request`` (what is asked), ``estimation`` (the answer), ``need`` (users x context),
+``components`` (weights, drafter, overhead), ``sequence_cost`` (one sequence of the cache), and
+under it vLLM's own arithmetic: ``engine_rules`` (by release), ``cache_specs`` (a layer),
+``cache_groups`` (the pool), ``engine_log`` (what its log prints). Explained in docs/memory.md.
+"""
+
+from sparkrecipes.memory.estimation import estimate
+from sparkrecipes.memory.request import FitRequest, model_request, recipe_request
+
+__all__ = ["FitRequest", "estimate", "model_request", "recipe_request"]

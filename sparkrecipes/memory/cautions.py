@@ -1,0 +1,137 @@
+"""What to be warned of: settings that work on paper only, or not now."""
+
+from __future__ import annotations
+
+from sparkrecipes.memory.components import gib
+from sparkrecipes.memory.need import Need
+from sparkrecipes.memory.request import FitRequest, flag_value
+from sparkrecipes.memory.sequence_cost import GIB
+from sparkrecipes.memory.startup import fraction_of, start_check
+from sparkrecipes.schema.machine import Machine
+from sparkrecipes.schema.memory import Pool
+
+LARGE_SHM_BYTES = 16 * GIB
+"""Shared memory above which a warning is due: 10 to 16 GiB serve (field report, DeepSeek-V4 on two
+Sparks, issue 31)."""
+
+SLOW_TOK_S = 10.0
+"""Ceiling of the decode speed of one user below which a warning is due; a person reads at about
+5 to 10 tokens a second."""
+
+
+def warnings_of(
+    need: Need, request: FitRequest, machine: Machine, pool: Pool, available_bytes: int | None
+) -> tuple[str, ...]:
+    """List everything to be warned of."""
+    return (
+        *context_warning(request),
+        *speed_warning(need, request, machine),
+        *fraction_warning(request, machine),
+        *pool_warning(request, pool),
+        *shm_warning(need),
+        *latent_warning(request),
+        *start_warning(request, machine, available_bytes),
+    )
+
+
+def context_warning(request: FitRequest) -> tuple[str, ...]:
+    """Warn of a context that the model was not made for."""
+    most = request.model.context_tokens
+    if request.context_tokens <= most:
+        return ()
+    stretched = "with the recipe's rope override" if overrides_rope(request) else "it needs one"
+    return (
+        f"{request.context_tokens:,} tokens are above the {most:,} that the model was made for: "
+        f"only with a rope override ({stretched})",
+    )
+
+
+def overrides_rope(request: FitRequest) -> bool:
+    """Say whether the flags stretch the model's positions."""
+    told = flag_value(request.flags, "--hf-overrides") or ""
+    return "rope" in told or any("rope" in flag for flag in request.flags)
+
+
+def speed_warning(need: Need, request: FitRequest, machine: Machine) -> tuple[str, ...]:
+    """Warn of models that the memory bandwidth makes too slow to use.
+
+    A token of one user reads all active weights once: bandwidth over those bytes is a ceiling.
+    """
+    active, bandwidth = request.model.params_active_b, machine.memory_bandwidth_gb_s
+    if need.weights is None or active is None or bandwidth is None:
+        return ()
+    read = need.weights.low * min(active / request.model.params_total_b, 1.0)
+    ceiling = bandwidth * 1e9 / read if read else SLOW_TOK_S
+    if ceiling >= SLOW_TOK_S:
+        return ()
+    return (
+        f"slow: estimated at most {ceiling:.1f} tok/s for one user without speculation, as each "
+        f"token reads {gib(read)} of weights at {bandwidth:g} GB/s",
+    )
+
+
+def fraction_warning(request: FitRequest, machine: Machine) -> tuple[str, ...]:
+    """Warn of a recipe that leaves the fraction to the engine: the default differs by release."""
+    if request.engine is None or request.gpu_memory_utilization or machine.gpu is None:
+        return ()
+    default = fraction_of(request)
+    takes = "an unknown share" if default is None else share(default, machine)
+    return (
+        f"missing gpu_memory_utilization: this engine takes {takes} by default, which differs by "
+        "release (0.9 in older ones, 0.92 in newer ones); set it, usually 0.80 to 0.85",
+    )
+
+
+def share(fraction: float, machine: Machine) -> str:
+    """Write a fraction of the machine's memory for people."""
+    return (
+        f"{fraction:g} x {gib(machine.mem_total_bytes)} = {gib(fraction * machine.mem_total_bytes)}"
+    )
+
+
+def pool_warning(request: FitRequest, pool: Pool) -> tuple[str, ...]:
+    """Warn where the fraction does not serve all users at full length at once."""
+    if pool.ok is not False or pool.users_at_context is None:
+        return ()
+    low, high = pool.users_at_context
+    return (
+        f"the fraction {pool.gpu_memory_utilization:g} holds {low:g} to {high:g} sequences of "
+        f"{request.context_tokens:,} tokens at once, not {request.users}: others wait",
+    )
+
+
+def shm_warning(need: Need) -> tuple[str, ...]:
+    """Warn of a large shared memory: its pages come from the same pool."""
+    if need.overhead.shm <= LARGE_SHM_BYTES:
+        return ()
+    return (
+        f"--shm-size of {gib(need.overhead.shm)} comes from the same memory when it is used: "
+        "10 to 16 GiB are enough for one GPU",
+    )
+
+
+def latent_warning(request: FitRequest) -> tuple[str, ...]:
+    """Say that latent attention is not sized by heads."""
+    if not any(g.kind == "mla_attention" for g in request.model.layers):
+        return ()
+    return (
+        "latent attention (MLA) keeps one latent a token and layer: the formula by heads and "
+        "2 x head size overstates it",
+    )
+
+
+def start_warning(
+    request: FitRequest, machine: Machine, available_bytes: int | None
+) -> tuple[str, ...]:
+    """Warn where the engine would refuse to start now, and name the fraction that passes."""
+    fraction = fraction_of(request)
+    if not fraction or available_bytes is None or machine.gpu is None:
+        return ()
+    check = start_check(fraction, machine.mem_total_bytes, available_bytes)
+    if check.starts:
+        return ()
+    return (
+        f"the engine would refuse to start now: it wants {share(fraction, machine)} free, and "
+        f"{gib(available_bytes)} are; stop what else uses memory, or set at most "
+        f"{check.largest_fraction:g}",
+    )

@@ -1,0 +1,88 @@
+"""Why each number is what it is: one line a bound."""
+
+from __future__ import annotations
+
+from sparkrecipes.memory.components import gib
+from sparkrecipes.memory.engine_rules import release
+from sparkrecipes.memory.need import Need
+from sparkrecipes.memory.request import FitRequest
+from sparkrecipes.memory.startup import compile_jobs
+from sparkrecipes.schema.machine import Machine
+
+
+def assumptions_of(need: Need, request: FitRequest, machine: Machine) -> tuple[str, ...]:
+    """List what every bound rests on."""
+    return (
+        f"weights: {need.weights.reason if need.weights else no_weights(request)}",
+        f"drafter: {need.drafter.reason if need.drafter else no_drafter(request)}",
+        *cache_reasons(need, request),
+        *overhead_reasons(need, request),
+        f"host reserve: {gib(need.host_reserve)} that the system keeps ({machine.id})",
+        *compile_reason(need, request, machine),
+    )
+
+
+def no_weights(request: FitRequest) -> str:
+    """Say which build has no bound."""
+    quants = ", ".join(sorted({b.quant for b in request.builds}))
+    return f"no source gives the size or the bits of a parameter ({quants}): not bounded"
+
+
+def no_drafter(request: FitRequest) -> str:
+    """Say why a drafter has no bound."""
+    return f"nothing is known of {request.drafter_repo} nor of its target's width: not bounded"
+
+
+def cache_reasons(need: Need, request: FitRequest) -> tuple[str, ...]:
+    """Explain the cache: blocks or tokens, type, release, an undescribed drafter."""
+    sequence = need.sequence
+    plan = sequence.high
+    version = request.engine_version or "a version not named"
+    rules = f"vLLM's rules from {plan.settings.rules.since[0]}.{plan.settings.rules.since[1]} on"
+    if release(request.engine_version) is None:
+        rules = "vLLM's newest rules"
+    blocks = (
+        f"{plan.blocks_per_request(request.context_tokens):,} blocks of {plan.bytes_per_block:,} "
+        f"bytes a sequence (attention block {plan.block_tokens:,} tokens; {rules}, engine of "
+        f"{version}; recurrent states: {plan.settings.mode})"
+    )
+    how = blocks if sequence.low else f"at least each token's bytes; at most {blocks}"
+    lines = [f"cache: {request.users} users x {how}"]
+    if sequence.low_settings.kv_cache_dtype != request.kv_cache_dtype:
+        lines.append("cache: type auto is 16 bits at most, 8 bits where the checkpoint says fp8")
+    if sequence.low_settings.ssm_width != plan.settings.ssm_width:
+        lines.append("state: no source gives the type of the recurrent state: 16 to 32 bits")
+    if sequence.drafter_token_bytes is None:
+        lines.append(f"cache: no source describes the layers of {request.drafter_repo}: no bound")
+    elif sequence.drafter_token_bytes:
+        lines.append(
+            f"cache: no source describes the layers of {request.drafter_repo}: 0 to "
+            f"{sequence.drafter_token_bytes:,} bytes a token, by its method and its target's width"
+        )
+    return tuple(lines)
+
+
+def overhead_reasons(need: Need, request: FitRequest) -> tuple[str, ...]:
+    """Explain the overhead, its shared memory, and what a published row proves."""
+    lines = [f"overhead: {need.overhead.engine.reason}"]
+    if need.overhead.shm:
+        lines.append(f"overhead: up to {gib(need.overhead.shm)} of shared memory (--shm-size)")
+    ceiling = need.measured_ceiling(request.users, request.context_tokens)
+    if ceiling is not None:
+        lines.append(
+            f"overhead: it was measured to start at {request.gpu_memory_utilization:g} of a DGX "
+            f"Spark, so weights, drafter and overhead are at most {gib(ceiling)} (its "
+            "fraction less one sequence)"
+        )
+    return tuple(lines)
+
+
+def compile_reason(need: Need, request: FitRequest, machine: Machine) -> tuple[str, ...]:
+    """Say what a first start with an empty kernel cache may take, which no bound here holds."""
+    if request.engine is None or machine.gpu is None or need.weights is None:
+        return ()
+    jobs = compile_jobs(machine.mem_total_bytes - need.host_reserve - need.weights.high)
+    return (
+        "not counted: compiling kernels at a first start (3 to 8 GiB a job); "
+        f"MAX_JOBS={jobs} in its environment bounds it",
+    )
