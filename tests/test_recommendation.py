@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from sparkrecipes import memory
 from sparkrecipes.catalog import Catalog, data_root, open_catalog
 from sparkrecipes.errors import Misuse
 from sparkrecipes.recommendation import recommend, understand
@@ -52,6 +53,7 @@ def sized(
     context_tokens: int | None = None,
     users: int | None = None,
     available_gib: float | None = None,
+    reserved_gib: float | None = None,
 ) -> MemoryEstimate:
     """Stand in for the memory model: an estimate with a given verdict and size."""
     low, high = (int(g * GIB) for g in gib)
@@ -85,7 +87,7 @@ def sized(
         max_users_at_context=None,
         max_context_at_users=None,
         min_gpu_memory_utilization=None,
-        reservation_bytes=None,
+        reservation_bytes=None if reserved_gib is None else int(reserved_gib * GIB),
         pool=Pool(gpu_memory_utilization=None, users_at_context=None, ok=None),
         assumptions=(),
         warnings=(),
@@ -378,6 +380,31 @@ def test_busy_machine_changes_no_pick_silently(catalog):
     mid = {key: catalog.recipes[key] for key in (LIGHTNING_DSPARK, QWEN)}
     answer = recommend("agents", Changed(catalog, recipes=mid), estimate=estimate)
     assert answer.warnings[0].startswith(f"{LIGHTNING_DSPARK} fits after freeing 6.7 GiB")
+
+
+def test_engine_wants_its_whole_fraction_free(catalog):
+    """Where the engine is told a fraction, all of that must be freed, not the need alone."""
+
+    def estimate(recipe: Recipe) -> MemoryEstimate:
+        return sized(recipe, gib=(40.0, 40.0), available_gib=20.0, reserved_gib=60.8)
+
+    warning = recommend("agents", catalog, estimate=estimate).warnings[0]
+    assert f"{QWEN_MTP} fits after freeing 40.8 GiB; nothing fits as it is" == warning
+
+
+@pytest.mark.parametrize("published", PUBLISHED, ids=lambda p: p["use_case"])
+def test_picks_hold_with_real_sizes(catalog, published):
+    """Sized by the memory model for a DGX Spark, the published picks fit and stay the picks."""
+    spark = catalog.machine("dgx-spark")
+
+    def estimate(recipe: Recipe) -> MemoryEstimate:
+        model, engine = catalog.model(recipe.model), catalog.engine(recipe.engine)
+        row = catalog.october_row(recipe)
+        return memory.estimate(memory.recipe_request(recipe, model, engine, row), spark)
+
+    answer = recommend(published["use_case"], catalog, estimate=estimate)
+    assert published["pick"] == answer.pick.id
+    assert not any("fit:" in reason for out in answer.ruled_out for reason in out.why)
 
 
 def test_other_settings_than_measured_are_said(catalog):
