@@ -45,13 +45,23 @@ SECRETS = (
 )
 """What looks like a secret; ``keep`` is what stays of it."""
 
+SENTENCES = re.compile(r"(?<=\.) (?=[A-Z{])")
+NAMES = re.compile(r"\{(\w+)\}")
+
 COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
-STATED = ("Error: ", "Exception: ", "Error response from daemon", "exec format error", " fatal ")
+STATED = (
+    "Error: ",
+    "Exception: ",
+    "Error response from daemon",
+    "exec format error",
+    " fatal ",
+    "FAILED: ",
+)
 """Text of lines that state an error with its reason."""
 
-LEVELS = ("ERROR", "CRITICAL", "FATAL", "error: ", "Killed")
+LEVELS = ("ERROR", "CRITICAL", "FATAL", "error: ", "Killed", "Out of memory", "Cannot ")
 """Text of lines that only say that something is wrong."""
 
 NOT_FIRST = re.compile(
@@ -81,7 +91,7 @@ def diagnose(log: str, rules: Iterable[DiagnosisRule]) -> DiagnosisReport:
         Known causes by priority and then by first appearance, and the first line that states an
         error. None found is no all-clear.
     """
-    found = [hit for rule in rules if (hit := first_hit(log, rule)) is not None]
+    found = [hit for rule in rules if (hit := hit_of(log, rule)) is not None]
     causes = [hit for hit in found if not hit.rule.consequence] or found
     causes.sort(key=lambda hit: (-hit.rule.priority, hit.at, hit.rule.id))
     return DiagnosisReport(
@@ -112,38 +122,47 @@ class Hit:
         )
 
 
-def first_hit(log: str, rule: DiagnosisRule) -> Hit | None:
-    """Find the first place where one of a rule's patterns holds, if the rule applies at all."""
-    places = [place for pattern in rule.patterns if (place := find(log, pattern)) is not None]
+def hit_of(log: str, rule: DiagnosisRule) -> Hit | None:
+    """Find where one of a rule's patterns holds, if the rule applies at all.
+
+    A cause is shown where it first appears, a consequence where it last does: that is how far
+    things have come.
+    """
+    places = [
+        place
+        for pattern in rule.patterns
+        if (place := find(log, pattern, last=rule.consequence)) is not None
+    ]
     if not places:
         return None
     if not all(find(log, pattern) for pattern in rule.requires):
         return None
     if any(find(log, pattern) for pattern in rule.unless):
         return None
-    at, found = min(places, key=lambda place: place[0])
+    pick = max if rule.consequence else min
+    at, found = pick(places, key=lambda place: place[0])
     values = {name: redact(text) for name, text in found.groupdict().items() if text}
     return Hit(rule, at, shown_line(log, at, found.end()), values)
 
 
-def find(log: str, pattern: str) -> tuple[int, re.Match[str]] | None:
-    """Return the first place where a pattern holds, as (offset in the log, match)."""
+def find(log: str, pattern: str, *, last: bool = False) -> tuple[int, re.Match[str]] | None:
+    """Return the first (or last) place where a pattern holds, as (offset in the log, match)."""
     compiled = re.compile(pattern)
-    for at in places_of(log, lead_of(pattern)):
+    for at in places_of(log, lead_of(pattern), last=last):
         for window in windows(log, at):
             if found := compiled.match(window):
                 return at, found
     return None
 
 
-def places_of(log: str, text: str) -> Iterator[int]:
-    """Yield the offsets of a text in a log, as many as are worth trying."""
-    at = log.find(text)
+def places_of(log: str, text: str, *, last: bool = False) -> Iterator[int]:
+    """Yield the offsets of a text in a log, from one end, as many as are worth trying."""
+    at = log.rfind(text) if last else log.find(text)
     for _ in range(MOST_TRIES):
         if at < 0:
             return
         yield at
-        at = log.find(text, at + 1)
+        at = log.rfind(text, 0, at) if last else log.find(text, at + 1)
 
 
 def windows(log: str, at: int) -> Iterator[str]:
@@ -214,5 +233,6 @@ def with_derived(values: dict[str, str]) -> dict[str, str]:
 
 
 def filled(text: str, values: dict[str, str]) -> str:
-    """Put values where a text names them in braces; what the line did not give stays a word."""
-    return re.sub(r"\{(\w+)\}", lambda name: values.get(name[1], name[1].replace("_", " ")), text)
+    """Put values where a text names them in braces, and leave out sentences with unknown ones."""
+    kept = [part for part in SENTENCES.split(text) if set(NAMES.findall(part)) <= values.keys()]
+    return NAMES.sub(lambda name: values.get(name[1], name[1]), " ".join(kept) or text)
