@@ -17,6 +17,8 @@ from sparkrecipes.errors import CatalogError, Misuse, SparkRecipesError
 
 KINDS = ("recipes", "models", "engines", "evidence", "use_cases", "diagnoses", "machines")
 """Folders of a catalog; the name of a file in them is its id."""
+ESSENTIAL = ("recipes", "models", "engines")
+"""Folders without which a folder is no catalog."""
 DOES_NOT_RUN = "does_not_run.yaml"
 SUFFIX = ".yaml"
 
@@ -53,7 +55,7 @@ def catalog_root(path: Path | None = None) -> Path:
         path: The folder asked for; None: ``SPARKRECIPES_CATALOG``, else the shipped one.
 
     Raises:
-        Misuse: There is no such folder, or it holds none of a catalog's folders.
+        Misuse: There is no such folder, or it lacks one that a catalog must have.
     """
     named = path or os.environ.get("SPARKRECIPES_CATALOG") or None
     if named is None:
@@ -61,8 +63,8 @@ def catalog_root(path: Path | None = None) -> Path:
     root = Path(named).absolute()
     if not is_catalog(root):
         raise Misuse(
-            f"{named} is not a catalog: it has no folder recipes/ or models/",
-            repair="name the folder that holds recipes/, models/ and engines/",
+            f"{named} is not a catalog, which has the folders {', '.join(ESSENTIAL)}",
+            repair="name the folder that holds them",
             code="no_catalog",
         )
     return root
@@ -70,7 +72,7 @@ def catalog_root(path: Path | None = None) -> Path:
 
 def is_catalog(folder: Path) -> bool:
     """Tell whether a folder has the shape of a catalog; one that cannot be read has not."""
-    return any(os.path.isdir(folder / kind) for kind in ("recipes", "models"))  # noqa: PTH112
+    return all(os.path.isdir(folder / kind) for kind in ESSENTIAL)  # noqa: PTH112
 
 
 def files(root: Path, kind: str) -> dict[str, Path]:

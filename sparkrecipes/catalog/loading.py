@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Generic, TypeVar, cast
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from sparkrecipes.catalog.kinds import BY_FOLDER, Kind
-from sparkrecipes.catalog.wording import Fault, faults
 from sparkrecipes.catalog_files import files
 from sparkrecipes.errors import CatalogError
 from sparkrecipes.schema.findings import Problem
-from sparkrecipes.strict_yaml import Document, read
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -36,52 +33,6 @@ class InvalidFile(CatalogError):
         self.problems = problems
 
 
-def check(document: Document, kind: Kind, name: str) -> tuple[BaseModel | None, list[Fault]]:
-    """Turn a document into its type.
-
-    Args:
-        document: A parsed file.
-        kind: What it should be.
-        name: The file's name without ending, which is its id.
-
-    Returns:
-        The value, or None, and what is wrong.
-    """
-    tree = document.tree
-    if not isinstance(tree, dict):
-        message = f"a {kind.word} is a mapping of keys to values"
-        return None, [Fault((), "wrong_type", message, "write 'key: value' lines")]
-    given = {**tree, "id": name} if kind.has_id else tree
-    try:
-        value = kind.value_type.model_validate_json(json.dumps(given))
-    except ValidationError as error:
-        found = faults(error.errors(include_url=False), document, kind.file_type)
-        return None, _with_id_key(found, tree, kind)
-    extra = _with_id_key([], tree, kind)
-    return (None if extra else value), extra
-
-
-def _with_id_key(found: list[Fault], tree: dict[str, object], kind: Kind) -> list[Fault]:
-    """Add the fault of an ``id`` key, which the name of the file has replaced by then."""
-    if kind.has_id and "id" in tree:
-        found.append(Fault(("id",), "id_key", "the file's name is the id", "remove the key id"))
-    return found
-
-
-def problem(document: Document, fault: Fault) -> Problem:
-    """Return a fault as a problem with its line and column."""
-    line, column = document.mark(fault.path)
-    return Problem(
-        file=document.name,
-        line=line,
-        column=column,
-        level="error" if fault.level == "error" else "hint",
-        message=fault.message,
-        repair=fault.repair,
-        code=fault.code,
-    )
-
-
 def load(path: Path, kind: Kind) -> BaseModel:
     """Load one catalog file.
 
@@ -89,6 +40,10 @@ def load(path: Path, kind: Kind) -> BaseModel:
         StrictYamlError: It is not strict YAML.
         InvalidFile: It is, but not what the kind must be.
     """
+    # YAML is not loaded by those who find what they need in the kept list.
+    from sparkrecipes.catalog.checking import check, problem
+    from sparkrecipes.strict_yaml import read
+
     document = read(path)
     value, found = check(document, kind, path.stem)
     if value is None:

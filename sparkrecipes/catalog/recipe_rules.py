@@ -97,7 +97,7 @@ def _evidence(recipe: Recipe, around: Around) -> Iterator[Fault]:
             rows = [row.id for row in found.rows]
             if not mark or row_id not in rows:
                 near = nearest(row_id, rows) or rows[:3]
-                message = f"{name} has no row {row_id or 'named'}"
+                message = f"{name} has no row {row_id}" if mark else f"{ref} names no row"
                 repair = f"did you mean {name}#{near[0]}?"
                 yield Fault(("evidence", at), "unknown_evidence", message, repair)
 

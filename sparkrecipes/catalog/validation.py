@@ -10,9 +10,10 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from sparkrecipes.catalog.checking import check, problem
 from sparkrecipes.catalog.file_rules import FILE_RULES
 from sparkrecipes.catalog.kinds import BY_FOLDER, kind_of
-from sparkrecipes.catalog.loading import Folder, check, problem
+from sparkrecipes.catalog.loading import Folder
 from sparkrecipes.catalog.recipe_rules import RULES, Around
 from sparkrecipes.catalog.store import Catalog, open_catalog
 from sparkrecipes.catalog.wording import Fault

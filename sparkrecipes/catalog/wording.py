@@ -171,26 +171,25 @@ def _unknown_key(path: PathInTree, known: dict[str, Any], file_type: type[BaseMo
 def _wrong_type(error: ErrorDetails, path: PathInTree, document: Document) -> Fault:
     wanted, value = _WANTED[error["type"]], error["input"]
     written = document.written.get(path)
-    what = _what(value) if written is None else f"{written} is read as {_what(value)}"
-    message = (
-        f"{dotted(path)}: {wanted} is wanted, not {what}"
-        if written is None
-        else (f"{dotted(path)}: {what}, but {wanted} is wanted")
-    )
-    repair = f"write {wanted}"
-    if wanted == "text" and written is not None:
-        repair = f'write {_key(path)}"{written}"'
-    elif wanted == "text" and value is None:
-        repair = "write a text"
-    elif isinstance(value, str) and re.fullmatch(r"-?[0-9.]+|true|false", value):
-        repair = f"remove the quotes: {_key(path)}{value}"
-    elif wanted == "a list":
-        repair = "write each item on its own line after '- '"
-    elif wanted == "a mapping":
-        repair = "write 'key: value' lines under it"
-    if isinstance(value, float) and wanted == "text":
-        message += f" (the text is lost after loading: {written} and {value} are not the same)"
-    return Fault(path, "wrong_type", message, repair)
+    if written is None or value is None:
+        message = f"{dotted(path)}: {wanted} is wanted, not {_what(value)}"
+        return Fault(path, "wrong_type", message, _wanted_repair(wanted, value, path))
+    message = f"{dotted(path)}: {written} is read as {_what(value)}, but {wanted} is wanted"
+    if wanted != "text":
+        return Fault(path, "wrong_type", message, f"write {wanted}")
+    if isinstance(value, float) and written != str(value):
+        message += f" (it would become {value}: another text, another release)"
+    return Fault(path, "wrong_type", message, f'write {_key(path)}"{written}"')
+
+
+def _wanted_repair(wanted: str, value: Any, path: PathInTree) -> str:
+    if isinstance(value, str) and re.fullmatch(r"-?[0-9.]+|true|false", value):
+        return f"remove the quotes: {_key(path)}{value}"
+    if wanted == "a list":
+        return "write each item on its own line after '- '"
+    if wanted == "a mapping":
+        return "write 'key: value' lines under it"
+    return f"write {wanted}"
 
 
 def _key(path: PathInTree) -> str:

@@ -1,0 +1,58 @@
+"""From a parsed file to its type, or to what is wrong with it."""
+
+from __future__ import annotations
+
+import json
+
+from pydantic import BaseModel, ValidationError
+
+from sparkrecipes.catalog.kinds import Kind
+from sparkrecipes.catalog.wording import Fault, faults
+from sparkrecipes.schema.findings import Problem
+from sparkrecipes.strict_yaml import Document
+
+
+def check(document: Document, kind: Kind, name: str) -> tuple[BaseModel | None, list[Fault]]:
+    """Turn a document into its type.
+
+    Args:
+        document: A parsed file.
+        kind: What it should be.
+        name: The file's name without ending, which is its id.
+
+    Returns:
+        The value, or None, and what is wrong.
+    """
+    tree = document.tree
+    if not isinstance(tree, dict):
+        message = f"a {kind.word} is a mapping of keys to values"
+        return None, [Fault((), "wrong_type", message, "write 'key: value' lines")]
+    given = {**tree, "id": name} if kind.has_id else tree
+    try:
+        value = kind.value_type.model_validate_json(json.dumps(given))
+    except ValidationError as error:
+        found = faults(error.errors(include_url=False), document, kind.file_type)
+        return None, _with_id_key(found, tree, kind)
+    extra = _with_id_key([], tree, kind)
+    return (None if extra else value), extra
+
+
+def _with_id_key(found: list[Fault], tree: dict[str, object], kind: Kind) -> list[Fault]:
+    """Add the fault of an ``id`` key, which the name of the file has replaced by then."""
+    if kind.has_id and "id" in tree:
+        found.append(Fault(("id",), "id_key", "the file's name is the id", "remove the key id"))
+    return found
+
+
+def problem(document: Document, fault: Fault) -> Problem:
+    """Return a fault as a problem with its line and column."""
+    line, column = document.mark(fault.path)
+    return Problem(
+        file=document.name,
+        line=line,
+        column=column,
+        level="error" if fault.level == "error" else "hint",
+        message=fault.message,
+        repair=fault.repair,
+        code=fault.code,
+    )
