@@ -115,6 +115,7 @@ REFUSED = [
     ("no colon", "a: 1\nb\n", 2, 1, "yaml_syntax", "add the ':'"),
     ("open quote", "a: 'x\nb: 1\n", 1, 4, "yaml_syntax", "close it"),
     ("open bracket", "a: [1, 2\nb: 1\n", 1, 4, "yaml_syntax", "close it"),
+    ("nothing in a bracket", "a: [\n", 2, 1, "yaml_syntax", "close that"),
     ("indentation", "a:\n   b: 1\n  c: 2\n", 3, 3, "yaml_syntax", "align it"),
     ("sign", "a: @x", 1, 4, "yaml_syntax", "quote the text"),
     ("bad escape", 'a: "\\q"', 1, 6, "yaml_syntax", "write the \\ twice"),

@@ -47,6 +47,7 @@ _SYNTAX: tuple[tuple[str, str, str, str], ...] = (
     ),
     ("escape", "here", "an unknown escape in double quotes", "write the \\ twice"),
     ("while scanning a quoted scalar", "start", "this quote is not closed", "close it"),
+    ("a flow node", "here", "a value is missing, or a bracket is open", "write it, or close that"),
     ("while parsing a flow", "start", "this bracket is not closed", "close it, or add the ','"),
     ("cannot start any token", "here", "a text that starts with a special sign", "quote the text"),
 )
