@@ -41,24 +41,36 @@ class CachePlan(NamedTuple):
     block_tokens: int
     """Tokens of an attention block."""
     bytes_per_block: int
-    groups: tuple[Group, ...]
+    attention: tuple[Group, ...]
+    """Groups of attention layers, and of the rings of their indexers."""
+    states: tuple[Group, ...]
+    """Groups of recurrent layers."""
     settings: CacheSettings
 
-    def attention_blocks(self, context_tokens: int) -> int:
-        """Count the blocks that attention layers take for one sequence of this length."""
-        return self.blocks_per_request(context_tokens) - self.state_blocks(context_tokens)
-
-    def state_blocks(self, context_tokens: int) -> int:
-        """Count the blocks that recurrent layers take for one sequence of this length."""
-        return sum(
-            g.copies * blocks_of(g.spec, context_tokens, self.settings)
-            for g in self.groups
-            if g.spec.kind == "state"
-        )
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """All groups."""
+        return self.attention + self.states
 
     def blocks_per_request(self, context_tokens: int) -> int:
         """Count the blocks that one sequence of this length takes."""
-        return sum(g.copies * blocks_of(g.spec, context_tokens, self.settings) for g in self.groups)
+        return self.attention_blocks(context_tokens) + self.state_blocks(context_tokens)
+
+    def attention_blocks(self, context_tokens: int) -> int:
+        """Count the blocks that attention layers take for one sequence of this length."""
+        return total_blocks(self.attention, context_tokens, self.settings)
+
+    def state_blocks(self, context_tokens: int) -> int:
+        """Count the blocks that recurrent layers take for one sequence of this length."""
+        return total_blocks(self.states, context_tokens, self.settings)
+
+
+def total_blocks(groups: tuple[Group, ...], context_tokens: int, settings: CacheSettings) -> int:
+    """Count the blocks that groups take for one sequence of this length."""
+    total = 0
+    for spec, _, _, copies in groups:
+        total += copies * blocks_of(spec, context_tokens, settings)
+    return total
 
 
 def blocks_of(spec: CacheSpec, context_tokens: int, settings: CacheSettings) -> int:
@@ -93,7 +105,8 @@ def plan_cache(
     return CachePlan(
         block_tokens=attention_block(layers, settings),
         bytes_per_block=max((g.page_bytes for g in groups), default=0),
-        groups=groups,
+        attention=tuple(g for g in groups if g.spec.kind != "state"),
+        states=tuple(g for g in groups if g.spec.kind == "state"),
         settings=settings,
     )
 

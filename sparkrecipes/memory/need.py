@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from sparkrecipes.memory import components
@@ -52,19 +51,20 @@ class Need:
     def engine_overhead(self, users: int, context_tokens: int) -> Pair:
         """Bound the overhead inside the engine's fraction."""
         low, high, _ = self.overhead.engine
-        return low, self.capped(low, high, users, context_tokens)
+        return low, self.capped(high, self.measured_ceiling(users, context_tokens))
 
     def all_overhead(self, users: int, context_tokens: int) -> Pair:
         """Bound the overhead with shared memory, which comes from the same pool."""
         low, high, _ = self.overhead.engine
-        return low, self.capped(low, high + self.overhead.shm, users, context_tokens)
-
-    def capped(self, low: int, high: int, users: int, context_tokens: int) -> int:
-        """Lower the bound of the overhead to what a published row leaves for it."""
         ceiling = self.measured_ceiling(users, context_tokens)
+        return low, self.capped(high + self.overhead.shm, ceiling)
+
+    def capped(self, high: int, ceiling: int | None) -> int:
+        """Lower a high bound of the overhead to what a published row leaves for it."""
         if ceiling is None or not self.weights or not self.drafter:
             return high
-        return min(high, max(low, ceiling - self.weights.high - self.drafter.high))
+        left = ceiling - self.weights.high - self.drafter.high
+        return min(high, max(self.overhead.engine.low, left))
 
     def measured_ceiling(self, users: int, context_tokens: int) -> int | None:
         """Give the ceiling where the published row covers these settings, else null."""
@@ -87,6 +87,19 @@ class Need:
             (self.host_reserve, self.host_reserve),
         )
         return sum(p[0] for p in parts), sum(p[1] for p in parts)
+
+    def fixed_high(self, *, measured: bool) -> int | None:
+        """Sum the high bounds of all but the cache, within or beyond what a row measured."""
+        if self.weights is None or self.drafter is None:
+            return None
+        overhead = self.overhead.engine.high + self.overhead.shm
+        ceiling = self.ceiling if measured else None
+        return (
+            self.weights.high
+            + self.drafter.high
+            + self.capped(overhead, ceiling)
+            + self.host_reserve
+        )
 
     def fraction_bytes(self, users: int, context_tokens: int) -> int | None:
         """Give what the engine's fraction must hold, at most: all but reserve and shared memory."""
@@ -132,35 +145,31 @@ def published_ceiling(request: FitRequest, sequence: SequenceCost) -> int | None
     return taken - (one[0] if one else 0) - sequence.state_bytes(row.context_tokens)[0]
 
 
-def largest(most: int, fits: Callable[[int], bool]) -> int:
-    """Find the largest number up to ``most`` for which ``fits`` holds; 0 where none does.
-
-    ``fits`` must not become true again once it is false.
-    """
-    low, high = 0, most
-    while low < high:
-        middle = (low + high + 1) // 2
-        if fits(middle):
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
 def most_users(need: Need, usable_bytes: int, context_tokens: int) -> int | None:
     """Find the most users at a context, by the high bounds; null where one is missing."""
-    if need.total(1, context_tokens) is None:
+    one = need.sequence.most_bytes(context_tokens)
+    loose, tight = need.fixed_high(measured=False), need.fixed_high(measured=True)
+    if one is None or loose is None or tight is None:
         return None
-    return largest(MOST_USERS, lambda n: within(need.total(n, context_tokens), usable_bytes))
+    if not one:
+        return MOST_USERS if loose <= usable_bytes else 0
+    users = (usable_bytes - loose) // one
+    row = need.published
+    if need.ceiling is not None and row is not None and context_tokens <= row.context_tokens:
+        users = max(users, min(row.users, (usable_bytes - tight) // one))
+    return min(max(users, 0), MOST_USERS)
 
 
 def longest_context(need: Need, usable_bytes: int, users: int, model_tokens: int) -> int | None:
     """Find the longest context for a number of users, at most the model's, by the high bounds."""
-    if need.total(users, 1) is None:
+    loose, tight = need.fixed_high(measured=False), need.fixed_high(measured=True)
+    if loose is None or tight is None or need.sequence.drafter_token_bytes is None:
         return None
-    return largest(model_tokens, lambda n: within(need.total(users, n), usable_bytes))
-
-
-def within(total: Pair | None, usable_bytes: int) -> bool:
-    """Say whether a high bound is within what can be used."""
-    return total is not None and total[1] <= usable_bytes
+    longest = need.sequence.longest_within((usable_bytes - loose) // users, model_tokens)
+    row = need.published
+    if need.ceiling is not None and row is not None and users <= row.users:
+        covered = min(row.context_tokens, model_tokens)
+        if longest < covered:
+            measured = need.sequence.longest_within((usable_bytes - tight) // users, covered)
+            longest = max(longest, measured)
+    return longest

@@ -87,6 +87,29 @@ class SequenceCost(NamedTuple):
             low = self.low.state_blocks(context_tokens) * self.low.bytes_per_block
         return min(low, high), max(low, high)
 
+    def most_bytes(self, context_tokens: int) -> int | None:
+        """Give the high bound of one sequence of this length; null where there is none."""
+        if self.drafter_token_bytes is None:
+            return None
+        if self.low is None or self.low is self.high:
+            blocks = self.high.blocks_per_request(context_tokens)
+            return blocks * self.high.bytes_per_block + self.drafter_token_bytes * context_tokens
+        kv, state = self.kv_bytes(context_tokens), self.state_bytes(context_tokens)
+        return kv[1] + state[1] if kv else None
+
+    def longest_within(self, budget_bytes: int, most_tokens: int) -> int:
+        """Find the longest sequence, up to ``most_tokens``, whose high bound is in a budget."""
+        low, high = 0, most_tokens + 1
+        if (self.most_bytes(most_tokens) or 0) <= budget_bytes:
+            return most_tokens
+        while high - low > 1:
+            middle = (low + high) // 2
+            if (self.most_bytes(middle) or 0) <= budget_bytes:
+                low = middle
+            else:
+                high = middle
+        return low
+
 
 def kept_bytes(layers: Sequence[LayerGroup], settings: CacheSettings, context_tokens: int) -> int:
     """Sum what attention keeps of a sequence, token by token: no engine can keep less."""
