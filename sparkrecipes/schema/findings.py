@@ -23,7 +23,7 @@ class CheckReport(Frozen):
     """Whether a recipe can be started here, and what stands in the way."""
 
     verdict: Literal["ready", "blocked", "unknown"]
-    """blocked with any blocker; else unknown with any unknown; else ready."""
+    """blocked with any blocker; else unknown with an unknown that a start hangs on; else ready."""
     recipe_id: Id | None
     findings: tuple[Finding, ...]
 

@@ -118,7 +118,7 @@ class RecordedHosts:
         self.requests: list[Request] = []
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.005,))
 
     @property
     def address(self) -> str:
@@ -147,6 +147,7 @@ class RecordedHosts:
 def _handler(hosts: RecordedHosts) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
         tunnel: str | None = None
 
         def do_CONNECT(self) -> None:

@@ -1,0 +1,69 @@
+"""Checks: whether a recipe can be started here, as findings, each with its repair.
+
+Everything was gathered before (``CheckFacts``); a check is a pure function of it. A new check is
+one function, its place in ``CHECKS``, and a test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Literal
+
+from sparkrecipes.checks import host, image, memory, settings, weights
+from sparkrecipes.checks.facts import CheckFacts
+from sparkrecipes.schema.findings import CheckReport, Finding
+
+__all__ = ["CHECKS", "ESSENTIAL", "CheckFacts", "check", "verdict_of"]
+
+CHECKS: tuple[Callable[[CheckFacts], Iterator[Finding]], ...] = (
+    settings.check_does_not_run,
+    host.check_platform,
+    host.check_gpu,
+    host.check_docker,
+    host.check_gpu_toolkit,
+    host.check_secrets,
+    image.check_image,
+    image.check_image_pinned,
+    image.check_entrypoint,
+    settings.check_engine_flags,
+    settings.check_foreign_code,
+    memory.check_memory,
+    memory.check_memory_now,
+    memory.check_start_memory,
+    memory.check_estimate_warnings,
+    weights.check_weights,
+    weights.check_gated,
+    weights.check_disk,
+    host.check_port,
+    host.check_name,
+)
+"""Every check, in the order in which its findings are shown."""
+
+ESSENTIAL = frozenset(
+    {"platform", "docker", "image", "memory", "memory_now", "start_memory", "port"}
+)
+"""Checks without whose answer nobody can say that a start will work."""
+
+
+def check(facts: CheckFacts) -> CheckReport:
+    """Judge whether a recipe can be started here.
+
+    Args:
+        facts: What was gathered.
+
+    Returns:
+        All findings, and ``blocked`` with any blocker, else ``unknown`` with an unknown essential
+        one, else ``ready``.
+    """
+    findings = tuple(finding for look in CHECKS for finding in look(facts))
+    return CheckReport(verdict=verdict_of(findings), recipe_id=facts.recipe.id, findings=findings)
+
+
+def verdict_of(findings: Iterable[Finding]) -> Literal["ready", "blocked", "unknown"]:
+    """Return the verdict that findings add up to."""
+    found = tuple(findings)
+    if any(finding.level == "blocker" for finding in found):
+        return "blocked"
+    if any(finding.level == "unknown" and finding.check in ESSENTIAL for finding in found):
+        return "unknown"
+    return "ready"

@@ -1,0 +1,105 @@
+"""What the checks look at, and how a check says what it found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sparkrecipes.schema.engine import Engine
+from sparkrecipes.schema.evidence import DoesNotRunEntry
+from sparkrecipes.schema.findings import Finding
+from sparkrecipes.schema.image import ImageReport
+from sparkrecipes.schema.machine import HostReport, Machine
+from sparkrecipes.schema.memory import MemoryEstimate
+from sparkrecipes.schema.recipe import Recipe
+from sparkrecipes.schema.serving import Server
+from sparkrecipes.weights_cache import CachedRepo
+
+GIB = 2**30
+GB = 10**9
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckFacts:
+    """Everything that was gathered about a recipe and this host, before anything is judged.
+
+    Attributes:
+        recipe: What is to be started.
+        engine: Its engine.
+        machine: The machine that it is meant for.
+        host: The machine that we are on.
+        estimate: Its memory, for the context and users asked for.
+        image: What the registry says; None where it was not asked.
+        weights: The weights in the local cache; None where they are not there.
+        drafter: The drafter in the local cache.
+        port: Port of this host that it would be published on.
+        port_free: Whether that is free; None where nobody could say.
+        servers: Our containers; None where Docker could not be asked.
+        does_not_run: What is known not to run.
+        local_image: Whether Docker has the image here; None where it could not be asked.
+        env_set: Names of the environment variables that are set; never their values.
+        offline: Whether no network may be asked.
+        local_image_platform: Platform of the image that Docker has, e.g. ``linux/arm64``.
+        download_bytes: What is still to be fetched as the Hub counts it; None: by the estimate.
+        gated: Whether the Hub wants an accepted licence for the weights; None where unknown.
+    """
+
+    recipe: Recipe
+    engine: Engine
+    machine: Machine
+    host: HostReport
+    estimate: MemoryEstimate
+    image: ImageReport | None
+    weights: CachedRepo | None
+    drafter: CachedRepo | None
+    port: int
+    port_free: bool | None
+    servers: tuple[Server, ...] | None
+    does_not_run: tuple[DoesNotRunEntry, ...]
+    local_image: bool | None
+    env_set: frozenset[str]
+    offline: bool
+    local_image_platform: str | None = None
+    download_bytes: int | None = None
+    gated: bool | None = None
+
+    @property
+    def image_is_here(self) -> bool:
+        """Whether Docker has the image, for the machine's platform as far as that is known."""
+        platform = self.local_image_platform or self.machine.platform
+        return self.local_image is True and platform == self.machine.platform
+
+    @property
+    def running(self) -> tuple[Server, ...]:
+        """Our containers that hold memory now."""
+        states = ("running", "restarting", "paused")
+        return tuple(server for server in self.servers or () if server.state in states)
+
+
+def ok(check: str, message: str) -> Finding:
+    """Return a finding that needs nothing."""
+    return Finding(check=check, level="ok", message=message)
+
+
+def warning(check: str, message: str, repair: str) -> Finding:
+    """Return a finding that may be lived with."""
+    return Finding(check=check, level="warning", message=message, repair=repair)
+
+
+def blocker(check: str, message: str, repair: str) -> Finding:
+    """Return a finding that must be mended before a start."""
+    return Finding(check=check, level="blocker", message=message, repair=repair)
+
+
+def unknown(check: str, message: str, repair: str) -> Finding:
+    """Return a finding that nobody could make."""
+    return Finding(check=check, level="unknown", message=message, repair=repair)
+
+
+def gib(count: float) -> str:
+    """Write bytes as GiB, as memory is counted."""
+    return f"{count / GIB:.1f} GiB"
+
+
+def gb(count: float) -> str:
+    """Write bytes as GB, as disks and downloads are counted."""
+    return f"{count / GB:.1f} GB"

@@ -1,0 +1,155 @@
+"""Checks of the weights: are they here, whole, at a known revision, and is there room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sparkrecipes.checks.facts import CheckFacts, blocker, gb, ok, unknown, warning
+from sparkrecipes.schema.findings import Finding
+from sparkrecipes.schema.machine import DiskSpace
+from sparkrecipes.schema.recipe import WeightsSource
+from sparkrecipes.weights_cache import CachedRepo
+
+PULL_FACTOR = 3.4
+"""Room that a pull may take, as a multiple of what is transferred: the layers, then unpacked.
+
+About 12 GB of vllm/vllm-openai unpack to 28.6 GB: a factor of 2.4, beside the layers themselves.
+Source: https://github.com/vllm-project/vllm/issues/27154 and
+https://github.com/vllm-project/vllm/pull/22377
+"""
+
+Need = tuple[int, int] | None
+"""Bytes that a place must have free: low and high bound; None where they are not known."""
+
+
+def check_weights(facts: CheckFacts) -> Iterator[Finding]:
+    """Weights and drafter should be in the cache before a start; missing ones can be fetched."""
+    recipe = facts.recipe
+    if recipe.weights is None:
+        yield ok("weights", f"{facts.engine.title} fetches its own weights at the first start")
+    else:
+        yield from _present("weights", recipe.weights, facts.weights, recipe.id)
+    if recipe.drafter is not None:
+        yield from _present("drafter", recipe.drafter, facts.drafter, recipe.id)
+
+
+def check_gated(facts: CheckFacts) -> Iterator[Finding]:
+    """A gated repository is only fetched with a token of an account that accepted its licence."""
+    source = facts.recipe.weights
+    here = facts.weights is not None and facts.weights.complete is not False
+    if source is None or here or facts.gated is False or "HF_TOKEN" in facts.env_set:
+        return
+    repair = (
+        f"accept the licence at https://huggingface.co/{source.repo}, then: hf auth login "
+        "(or export HF_TOKEN=...)"
+    )
+    if facts.gated:
+        message = f"{source.repo} is gated, and HF_TOKEN is not set"
+        yield warning("gated", message, repair)
+    else:
+        message = f"whether {source.repo} is gated is not known, and HF_TOKEN is not set"
+        yield unknown("gated", message, f"if the download is refused: {repair}")
+
+
+def check_disk(facts: CheckFacts) -> Iterator[Finding]:
+    """There must be room for what is still to be fetched: weights, and the image in Docker."""
+    disks = {disk.what: disk for disk in facts.host.disks}
+    weights, docker = disks.get("weights"), disks.get("docker")
+    own_need, pull_need = _weights_need(facts), _image_need(facts)
+    if facts.recipe.weights is None:
+        own_need, pull_need = (0, 0), _sum(own_need, pull_need)
+    if weights and docker and _same_disk(weights, docker):
+        yield _room(weights, "weights and image", _sum(own_need, pull_need))
+        return
+    if weights:
+        yield _room(weights, "weights", own_need)
+    if docker:
+        yield _room(docker, "image", pull_need)
+
+
+def _present(
+    check: str, source: WeightsSource, cached: CachedRepo | None, recipe_id: str
+) -> Iterator[Finding]:
+    fetch = f"sparkrecipes download {recipe_id}"
+    if cached is None:
+        yield warning(check, f"{source.repo} is not here yet", fetch)
+    elif cached.complete is False:
+        what = f": {'; '.join(cached.problems[:3])}" if cached.problems else ""
+        yield warning(check, f"{source.repo} is here, but not complete{what}", fetch)
+    elif cached.complete is None:
+        message = f"{source.repo} is here; nothing here proves that it is complete"
+        yield warning(check, message, f"verify it: {fetch}")
+    else:
+        yield ok(check, f"{source.repo} is here, complete ({gb(cached.total_bytes)})")
+    yield _revision(check, source, cached, fetch)
+
+
+def _revision(check: str, source: WeightsSource, cached: CachedRepo | None, fetch: str) -> Finding:
+    name = f"{check}_revision"
+    if source.revision is None:
+        known = cached.revision if cached else "the commit that the download prints"
+        return warning(
+            name,
+            f"the recipe pins no revision of {source.repo}: another day it may be other weights",
+            f"put it into the recipe: revision: {known}",
+        )
+    if cached is not None and cached.revision != source.revision:
+        message = f"{source.repo} is here at {cached.revision}, not at {source.revision}"
+        return warning(name, message, fetch)
+    return ok(name, f"{source.repo} is pinned to {source.revision}")
+
+
+def _weights_need(facts: CheckFacts) -> Need:
+    """Bound what is still to be fetched, by the Hub's count or else by the estimate."""
+    if facts.download_bytes is not None:
+        return facts.download_bytes, facts.download_bytes
+    need: Need = _missing(facts.estimate.bounds.get("weights_bytes"), facts.weights)
+    if facts.recipe.drafter is not None:
+        drafter = _missing(facts.estimate.bounds.get("drafter_bytes"), facts.drafter)
+        need = _sum(need, drafter)
+    return need
+
+
+def _missing(bounds: tuple[int, int] | None, cached: CachedRepo | None) -> Need:
+    if cached is not None and cached.complete is not False:
+        return 0, 0
+    if bounds is None:
+        return None
+    have = cached.total_bytes if cached else 0
+    return max(0, bounds[0] - have), max(0, bounds[1] - have)
+
+
+def _image_need(facts: CheckFacts) -> Need:
+    if facts.image_is_here:
+        return 0, 0
+    size = facts.image.compressed_bytes if facts.image else None
+    return None if size is None else (size, round(size * PULL_FACTOR))
+
+
+def _sum(one: Need, other: Need) -> Need:
+    return None if one is None or other is None else (one[0] + other[0], one[1] + other[1])
+
+
+def _same_disk(one: DiskSpace, other: DiskSpace) -> bool:
+    """Guess by size and free room, to the byte, that two places are one file system."""
+    sizes = (one.total_bytes, one.free_bytes)
+    return None not in sizes and sizes == (other.total_bytes, other.free_bytes)
+
+
+def _room(disk: DiskSpace, what: str, need: Need) -> Finding:
+    move = "export HF_HOME=/on/a/larger/disk" if disk.what == "weights" else "docker system df"
+    repair = f"make room at {disk.path}, or see: {move}"
+    if disk.free_bytes is None:
+        return unknown("disk", f"the room at {disk.path} could not be seen", f"df -h {disk.path}")
+    free = f"{gb(disk.free_bytes)} free at {disk.path}"
+    if need is None:
+        return unknown("disk", f"{free}; how much {what} still need is not known", repair)
+    low, high = need
+    amount = gb(high) if low == high else f"{gb(low)} to {gb(high)}"
+    if high == 0:
+        return ok("disk", f"{free}; {what}: nothing is left to fetch")
+    if high <= disk.free_bytes:
+        return ok("disk", f"{free}; {what} still need {amount}")
+    if low > disk.free_bytes:
+        return blocker("disk", f"{free}; {what} still need {amount}", repair)
+    return warning("disk", f"{free}; {what} may need more: {amount}", repair)
