@@ -63,6 +63,11 @@ class CheckFacts:
     gated: bool | None = None
 
     @property
+    def machine_name(self) -> str:
+        """The machine's title without what stands in brackets behind it."""
+        return self.machine.title.partition(" (")[0]
+
+    @property
     def image_is_here(self) -> bool:
         """Whether Docker has the image, for the machine's platform as far as that is known."""
         platform = self.local_image_platform or self.machine.platform

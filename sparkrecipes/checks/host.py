@@ -32,11 +32,11 @@ def check_platform(facts: CheckFacts) -> Iterator[Finding]:
     """The host must have the platform of the machine that the recipe is meant for."""
     host, machine = facts.host, facts.machine
     if host.platform == machine.platform:
-        yield ok("platform", f"this host is {host.platform}, as {machine.title} is")
+        yield ok("platform", f"this host is {host.platform}, as {facts.machine_name} is")
         return
     yield blocker(
         "platform",
-        f"this host is {host.platform}, but {machine.title} is {machine.platform}",
+        f"this host is {host.platform}, but {facts.machine_name} is {machine.platform}",
         f"run it there; to see the whole walk here: sparkrecipes rehearse {facts.recipe.id}",
     )
 

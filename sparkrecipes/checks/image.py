@@ -21,7 +21,7 @@ def check_image(facts: CheckFacts) -> Iterator[Finding]:
         yield blocker(
             "image",
             f"Docker has {facts.recipe.image.reference} for {facts.local_image_platform}, and "
-            f"{facts.machine.title} needs {facts.machine.platform}",
+            f"{facts.machine_name} needs {facts.machine.platform}",
             f"docker image rm {facts.recipe.image.reference}  (then it is pulled anew)",
         )
     elif facts.recipe.image.local_build:

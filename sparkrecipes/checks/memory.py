@@ -17,7 +17,7 @@ def check_memory(facts: CheckFacts) -> Iterator[Finding]:
     estimate = facts.estimate
     asked = f"{estimate.context_tokens:,} tokens x {estimate.users} users"
     need = _range(estimate.total_bounds)
-    room = f"{gib(estimate.usable_bytes)} on {facts.machine.title}"
+    room = f"{gib(estimate.usable_bytes)} on {facts.machine_name}"
     match estimate.verdict:
         case "fits":
             yield ok("memory", f"{asked} need {need} of {room}")
@@ -42,7 +42,7 @@ def check_memory_now(facts: CheckFacts) -> Iterator[Finding]:
     if available is None or estimate.verdict_now is None:
         yield unknown(
             "memory_now",
-            f"how much of the memory of {facts.machine.title} is free now cannot be seen from here",
+            f"how much of the memory of {facts.machine_name} is free now cannot be seen from here",
             f"run this on the machine itself: sparkrecipes check {facts.recipe.id}",
         )
         return

@@ -28,7 +28,8 @@ def check_engine_flags(facts: CheckFacts) -> Iterator[Finding]:
     for problem in problems:
         make = blocker if problem.level == "error" else warning
         make = unknown if problem.code == "flags_not_checked" else make
-        yield make("engine_flags", problem.message, problem.repair)
+        told = f"the engine tells at its start: sparkrecipes logs {facts.recipe.id}"
+        yield make("engine_flags", problem.message, problem.repair or told)
     if not problems:
         release = f"{facts.engine.title} {facts.recipe.engine_version or ''}".rstrip()
         yield ok("engine_flags", f"{release} knows all of the recipe's flags")

@@ -87,11 +87,11 @@ def _present(
 def _revision(check: str, source: WeightsSource, cached: CachedRepo | None, fetch: str) -> Finding:
     name = f"{check}_revision"
     if source.revision is None:
-        known = cached.revision if cached else "the commit that the download prints"
+        commit = cached.revision if cached else "(the commit that the download prints)"
         return warning(
             name,
             f"the recipe pins no revision of {source.repo}: another day it may be other weights",
-            f"put it into the recipe: revision: {known}",
+            f"put it into the recipe: revision: {commit}",
         )
     if cached is not None and cached.revision != source.revision:
         message = f"{source.repo} is here at {cached.revision}, not at {source.revision}"
@@ -143,13 +143,13 @@ def _room(disk: DiskSpace, what: str, need: Need) -> Finding:
         return unknown("disk", f"the room at {disk.path} could not be seen", f"df -h {disk.path}")
     free = f"{gb(disk.free_bytes)} free at {disk.path}"
     if need is None:
-        return unknown("disk", f"{free}; how much {what} still need is not known", repair)
+        return unknown("disk", f"{free}; how much is still to come for {what} is not known", repair)
     low, high = need
-    amount = gb(high) if low == high else f"{gb(low)} to {gb(high)}"
+    amount = gb(high) if low == high else f"{gb(low).removesuffix(' GB')} to {gb(high)}"
     if high == 0:
-        return ok("disk", f"{free}; {what}: nothing is left to fetch")
+        return ok("disk", f"{free}; nothing is left to fetch for {what}")
     if high <= disk.free_bytes:
-        return ok("disk", f"{free}; {what} still need {amount}")
+        return ok("disk", f"{free}; {amount} are still to come for {what}")
     if low > disk.free_bytes:
-        return blocker("disk", f"{free}; {what} still need {amount}", repair)
-    return warning("disk", f"{free}; {what} may need more: {amount}", repair)
+        return blocker("disk", f"{free}; {amount} are still to come for {what}", repair)
+    return warning("disk", f"{free}; {what} may need more: {amount} are still to come", repair)
