@@ -3,16 +3,16 @@
 
 One file, standard library only. Copy it to the machine and run it::
 
-    python standard_round.py --base-url http://127.0.0.1:8000 --model qwen3.6-35b-a3b > round.json
+    python standard_round.py --base-url http://127.0.0.1:8000 --model NAME > round.json
 
-Two readings of the same bytes are kept apart: the *true figures* (TTFT to the first generated
-text of any kind, decode speed between the first and the last token) and the *published method*
-(what the script of October 2026 would have printed), for only like may be compared with like.
-What cannot be known is null with a warning that says why; a failed request is counted and shown
-and never averaged in. Every warning starts with a word for programs: ``too_short: ...``.
+Two readings of the same bytes are kept apart: the *true figures* (TTFT to the first generated text
+of any kind, decode speed from the first token to the last) and the *published method* (what the
+script of October 2026 would have printed), for only like may be compared with like. What cannot be
+known is null, with a warning that says why; a failed request is counted and shown, never averaged
+in. A warning starts with a word for programs: ``too_short: the answers have ...``.
 
-Layout, in reading order: transport, stream, figures of one request, prompts, client, counters,
-watch, statistics, the round, command line.
+In reading order: transport, stream, one request's figures, prompts, client, counters, statistics,
+the round, command line.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import argparse
 import base64
 import bisect
 import contextlib
+import functools
 import itertools
 import json
 import math
@@ -30,7 +31,6 @@ import secrets
 import socket
 import statistics
 import struct
-import subprocess
 import sys
 import threading
 import time
@@ -44,18 +44,19 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 clock = time.perf_counter
+Json = dict[str, Any]
+Pieces = Sequence[tuple[float, bytes]]
+"""A body as it came: (seconds after the request was sent, bytes) of each network read."""
 
 # ------------------------------------------------------------------------------- transport
 
 MAX_BODY_BYTES = 16 * 1024 * 1024
 STAGGER_S = 0.000_25
-"""Starts of one burst lie this far apart, so that no request waits for our own writing of others."""
+"""Between the starts of one burst, so that no request waits while others are written."""
 QUIET_S = 5.0
 """After this long without a byte, look whether the stream has ended or failed."""
-
-
-class BadEndpoint(ValueError):
-    """The base URL cannot be used; the message says how it should look."""
+LINGER_S = 0.2
+"""How long a server may keep the connection open after the end of the body."""
 
 
 @dataclass(frozen=True)
@@ -81,34 +82,32 @@ class Endpoint:
         """Read a base URL, with or without ``http://`` and ``/v1``.
 
         Raises:
-            BadEndpoint: Another scheme, no host, a bad port, credentials or a query.
+            ValueError: It cannot be used; the message says how it should look.
         """
-        how = "give it like http://127.0.0.1:8000"
         try:
             parts = urlsplit(base_url if "://" in base_url else f"http://{base_url}")
-            host, port = parts.hostname, parts.port
-        except ValueError as err:
-            raise BadEndpoint(f"the base URL cannot be read ({err}); {how}") from None
-        if parts.username is not None or parts.password is not None:
-            raise BadEndpoint(f"the base URL holds credentials; pass an API key instead; {how}")
-        if parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment:
-            raise BadEndpoint(f"the base URL is not http(s)://HOST:PORT[/v1]; {how}")
-        if not re.fullmatch(r"[!-~]*", parts.path + host):
-            raise BadEndpoint(f"the base URL has a space or a control character; {how}")
-        root = parts.path.rstrip("/").removesuffix("/v1").rstrip("/")
+            port = parts.port
+        except ValueError:
+            parts, port = urlsplit(""), None
+        usable = parts.scheme in ("http", "https") and parts.hostname and "@" not in parts.netloc
+        odd = parts.query or parts.fragment or not re.fullmatch("[!-~]*", parts.netloc + parts.path)
+        if not usable or odd or port == 0:
+            raise ValueError(
+                "the base URL must look like http://127.0.0.1:8000, without credentials or query"
+            )
         tls = parts.scheme == "https"
-        return cls(tls, host, port or (443 if tls else 80), root)
+        root = parts.path.rstrip("/").removesuffix("/v1").rstrip("/")
+        return cls(tls, str(parts.hostname), port or (443 if tls else 80), root)
 
     @property
     def netloc(self) -> str:
-        """Host and port as a URL and the Host header write them."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == (443 if self.tls else 80) else f"{host}:{self.port}"
+        """Host and port as a URL has them."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
     def url(self) -> str:
         """The base URL with ``/v1``."""
-        return f"{'https' if self.tls else 'http'}://{self.netloc}{self.root}/v1"
+        return f"http{'s' * self.tls}://{self.netloc}{self.root}/v1"
 
     @property
     def local(self) -> bool:
@@ -116,11 +115,7 @@ class Endpoint:
         return self.host in ("localhost", "::1") or self.host.startswith("127.")
 
     def connect(self, timeout_s: float) -> socket.socket:
-        """Open a connection, TLS included.
-
-        Raises:
-            OSError: Refused, unknown host, bad certificate or no answer in time.
-        """
+        """Open a connection, TLS included; OSError where that fails."""
         sock = socket.create_connection((self.host, self.port), timeout=timeout_s)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self.tls:
@@ -129,132 +124,29 @@ class Endpoint:
             return ssl.create_default_context().wrap_socket(sock, server_hostname=self.host)
         return sock
 
-    def request(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> bytes:
-        """Write out one request whose connection is closed after the answer."""
+    def request(self, method: str, path: str, body: bytes = b"", key: str | None = None) -> bytes:
+        """Write out one request, after whose answer the connection is closed."""
         lines = [f"{method} {self.root}{path} HTTP/1.1", f"Host: {self.netloc}"]
-        fixed = {"Connection": "close", "Accept": "*/*", "User-Agent": "sparkrecipes-round"}
+        lines += ["Connection: close", "Accept: */*", "User-Agent: sparkrecipes-round"]
+        lines += [f"Authorization: Bearer {key}"] if key else []
         if body:
-            fixed |= {"Content-Type": "application/json", "Content-Length": str(len(body))}
-        lines += [f"{name}: {value}" for name, value in {**fixed, **headers}.items()]
+            lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
         return "\r\n".join([*lines, "", ""]).encode("latin-1", "replace") + body
-
-
-class MalformedResponse(ValueError):
-    """The server does not speak HTTP/1.1."""
-
-
-class Response:
-    """An HTTP response as it arrives: each piece of its body with the time of its network read."""
-
-    _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r?\n")
-
-    def __init__(self) -> None:
-        self.status = 0
-        self.headers: dict[str, str] = {}
-        self.pieces: list[tuple[float, bytes]] = []
-        self.complete = False
-        self.body_bytes = 0
-        self._rest = b""
-        self._left: int | None = 0
-        self._chunked = False
-
-    def feed(self, t: float, data: bytes) -> None:
-        """Take what one network read at time ``t`` (seconds) brought.
-
-        Raises:
-            MalformedResponse: Not HTTP, a broken chunk, or a body without end.
-        """
-        if self.status:
-            self._body(t, data)
-            return
-        self._rest += data
-        head, blank, body = self._rest.partition(b"\r\n\r\n")
-        if blank:
-            self._rest = b""
-            self._head(head)
-            if self.status:
-                self._body(t, body)
-            elif body:
-                self.feed(t, body)
-        elif len(self._rest) > 65536 or not b"HTTP/".startswith(self._rest[:5]):
-            raise MalformedResponse("the answer is not HTTP")
-
-    def _head(self, head: bytes) -> None:
-        first, *lines = head.decode("latin-1").split("\r\n")
-        match = re.match(r"HTTP/1\.[01] (\d{3})(?!\d)", first)
-        if not match:
-            raise MalformedResponse("the answer is not HTTP/1.1")
-        status = int(match[1])
-        if 100 <= status < 200:
-            return
-        pairs = (line.partition(":") for line in lines)
-        self.headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
-        self._chunked = self.headers.get("transfer-encoding", "").lower().endswith("chunked")
-        length = self.headers.get("content-length", "")
-        if not self._chunked:
-            self._left = int(length) if length.isdecimal() and len(length) < 16 else None
-            self.complete = self._left == 0 or status in (204, 304)
-        self.status = status
-
-    def _keep(self, t: float, data: bytes) -> None:
-        self.body_bytes += len(data)
-        if self.body_bytes > MAX_BODY_BYTES:
-            raise MalformedResponse(f"the answer is larger than {MAX_BODY_BYTES} bytes")
-        self.pieces.append((t, data))
-
-    def _body(self, t: float, data: bytes) -> None:
-        if self.complete or not data:
-            return
-        if self._chunked:
-            self._chunks(t, self._rest + data)
-        elif self._left is None:
-            self._keep(t, data)
-        else:
-            self._keep(t, data[: self._left])
-            self._left = max(self._left - len(data), 0)
-            self.complete = self._left == 0
-
-    def _chunks(self, t: float, data: bytes) -> None:
-        """Take the payload out of a chunked body; ``_left`` counts a chunk and its line end."""
-        at, left, payload = 0, self._left or 0, []
-        while at < len(data):
-            if left == 0:
-                line = self._CHUNK.match(data, at)
-                if line is None and (b"\n" in data[at:] or len(data) - at > 4096):
-                    raise MalformedResponse("the chunked body is broken")
-                if line is None:
-                    break
-                size = int(line[1], 16)
-                self.complete = size == 0
-                if self.complete:
-                    break
-                at, left = line.end(), size + 2
-            payload.append(data[at : at + max(left - 2, 0)])
-            taken = min(left, len(data) - at)
-            at, left = at + taken, left - taken
-        self._left, self._rest = left, data[at:]
-        if body := b"".join(payload):
-            self._keep(t, body)
-
-    @property
-    def end(self) -> str:
-        """How the body ended, if the connection was closed now."""
-        unbounded = self.status and not self._chunked and self._left is None
-        return "eof" if self.complete or unbounded else "incomplete"
 
 
 @dataclass
 class Exchange:
-    """One request and what came back, times in seconds after its first byte was written."""
+    """One request and what came back, in seconds after its first byte was written."""
 
-    t0: float = 0.0
-    connect_s: float = 0.0
-    status: int = 0
-    content_type: str = ""
-    pieces: list[tuple[float, bytes]] = field(default_factory=list)
+    pieces: Pieces = ()
+    """Of the body; of the whole response until it is decoded."""
     end: str = "connect"
-    """eof, incomplete (a cut body), reset, timeout, malformed, or connect (never connected)."""
+    """eof, incomplete (a cut body), malformed, reset, timeout, or connect (never connected)."""
     end_s: float = 0.0
+    status: int = 0
+    t0: float = 0.0
+    """``perf_counter`` just before the first byte was written."""
+    connect_s: float = 0.0
     detail: str = ""
 
     @property
@@ -262,110 +154,150 @@ class Exchange:
         """The whole payload."""
         return b"".join(data for _, data in self.pieces)
 
+    def decode(self) -> Exchange:
+        """Take the HTTP response out of what was read; a whole body outdoes what came after it."""
+        read_until = self.pieces[-1][0] if self.pieces else 0.0
+        self.status, self.pieces, state = decode_http(self.pieces)
+        if state == "whole":
+            self.end, self.end_s, self.detail = "eof", read_until, ""
+        elif self.end == "closed":
+            self.end = "eof" if state == "open" else state
+        return self
 
-def transfer(
-    sock: socket.socket, request: bytes, limits: Limits, start_at: float = 0.0
-) -> Exchange:
-    """Send one request on an open connection and take the answer to its end.
 
-    Each network read gets one time stamp before anything is decoded; the stream is parsed later.
+_HEAD = re.compile(rb"HTTP/1\.[01] ([1-5]\d\d)(?!\d)(.*?)\r\n\r\n", re.DOTALL)
+_CHUNK = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r?\n")
+_CHUNKED = re.compile(rb"(?im)^transfer-encoding:.*chunked[ \t]*\r?$")
+_LENGTH = re.compile(rb"(?im)^content-length:[ \t]*([0-9]{1,15})[ \t]*\r?$")
 
-    Args:
-        sock: The connection; it is closed.
-        request: Head and body.
-        limits: When to give up.
-        start_at: Wait for this ``perf_counter`` time before sending.
+
+def decode_http(reads: Pieces) -> tuple[int, Pieces, str]:
+    """Take an HTTP/1.1 response out of what was read until now.
+
+    Returns:
+        Status (0: none), the body's pieces with their times, and its state: whole, incomplete
+        (more was announced), open (ends with the connection) or malformed.
     """
-    response, now = Response(), 0.0
+    raw = b"".join(data for _, data in reads)
+    head = _HEAD.match(raw)
+    while head and head[1] < b"200":  # 100 Continue: the real answer follows
+        head = _HEAD.match(raw, head.end())
+    if not head:
+        return 0, (), "incomplete" if raw[:5] == b"HTTP/"[: len(raw)] else "malformed"
+    at, length = head.end(), _LENGTH.search(head[2])
+    if _CHUNKED.search(head[2]):
+        spans, state = _chunk_spans(raw, at)
+    else:
+        stop = at + int(length[1]) if length else len(raw)
+        spans = [(at, min(stop, len(raw)))]
+        state = "open" if not length else "whole" if stop <= len(raw) else "incomplete"
+    return int(head[1]), _cut_out(reads, raw, spans), state
+
+
+def _chunk_spans(raw: bytes, at: int) -> tuple[list[tuple[int, int]], str]:
+    """Where the payload of a chunked body lies, and the body's state."""
+    spans: list[tuple[int, int]] = []
+    while line := _CHUNK.match(raw, at):
+        at, size = line.end(), int(line[1], 16)
+        if size == 0:
+            return spans, "whole"
+        spans.append((at, min(at + size, len(raw))))
+        at += size + 2
+    return spans, "malformed" if b"\n" in raw[at:] else "incomplete"
+
+
+def _cut_out(reads: Pieces, raw: bytes, spans: list[tuple[int, int]]) -> Pieces:
+    """The bytes of some spans, each read's with its time."""
+    pieces, offset, left = list[tuple[float, bytes]](), 0, spans[::-1]
+    for t, data in reads:
+        offset += len(data)
+        fresh = []
+        while left and left[-1][0] < offset:
+            begin, stop = left.pop()
+            fresh.append(raw[begin : min(stop, offset)])
+            if stop > offset:
+                left.append((offset, stop))
+        if fresh:
+            pieces.append((t, b"".join(fresh)))
+    return pieces
+
+
+def transfer(sock: socket.socket, request: bytes, limits: Limits, at: float = 0.0) -> Exchange:
+    """Send a request on an open connection at a ``perf_counter`` time; read the answer to its end.
+
+    Each network read gets one time stamp and is kept; all decoding comes afterwards, so that a
+    burst of many streams is not delayed by our own work. The connection is closed.
+    """
+    reads: list[tuple[float, bytes]] = []
+    done, size, now, check_at = Exchange(reads, "closed"), 0, 0.0, limits.first_event_s
     sock.settimeout(min(limits.first_event_s, limits.between_events_s, QUIET_S))
-    time.sleep(max(start_at - clock(), 0.0))
-    done = Exchange(t0=clock())
-    check_at = limits.first_event_s
+    time.sleep(max(at - clock(), 0.0))
+    done.t0 = t0 = clock()
     try:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            sock.sendall(request)  # what was refused half-way may have been answered
-        while not response.complete:
+            sock.sendall(request)  # a request refused half-way may have an answer all the same
+        while size < MAX_BODY_BYTES:
             try:
-                data = sock.recv(65536)
+                data: bytes | None = sock.recv(65536)
             except TimeoutError:
                 data = None
-            now = clock() - done.t0
+            now = clock() - t0
+            if data:
+                reads.append((now, data))
+                size += len(data)
+                if data.endswith(b"0\r\n\r\n"):
+                    sock.settimeout(LINGER_S)  # most likely the end: look soon whether it is
+            elif data is not None:
+                break
             if data is None or now > check_at:
-                if _overdue(response.pieces, now, limits):
-                    done.detail = f"nothing more after {now:.1f} s"
+                done.detail = _overdue(reads, now, limits)
+                if done.detail:
+                    done.end = "timeout"
                     break
                 check_at = now + limits.between_events_s
-            if data == b"":
-                break
-            if data:
-                response.feed(now, data)
-        done.end = "timeout" if done.detail else response.end
-    except MalformedResponse as err:
-        done.end, done.detail = "malformed", str(err)
     except OSError as err:
-        done.end, done.detail, now = "reset", err.strerror or str(err), clock() - done.t0
+        done.end, done.detail, now = "reset", err.strerror or str(err), clock() - t0
     finally:
         sock.close()
-    done.end_s, done.status, done.pieces = now, response.status, response.pieces
-    done.content_type = response.headers.get("content-type", "")
+    done.end_s = now
     return done
 
 
-def _overdue(pieces: list[tuple[float, bytes]], now: float, limits: Limits) -> bool:
-    """Whether a silent stream has failed; a comment is a sign of life, but not for ever."""
-    reading = Reading.of(Exchange(pieces=pieces, end="eof", end_s=now, status=200))
-    if reading.done:
-        return True
-    if not reading.arrivals:
-        return now >= limits.first_event_s
-    silent, idle = now - pieces[-1][0], now - reading.arrivals[-1]
-    return silent >= limits.between_events_s or idle >= limits.first_event_s
+def _overdue(reads: Pieces, now: float, limits: Limits) -> str:
+    """Why to wait no longer; a comment in the stream is a sign of life, but not for ever."""
+    status, pieces, state = decode_http(reads)
+    reading = Reading.of(Exchange(pieces, "eof", now, status))
+    if reading.done or state == "whole" or (reads and state == "malformed"):
+        return "the connection was left open"
+    last = reading.arrivals[-1] if reading.arrivals else 0.0
+    silent = last and now - reads[-1][0] >= limits.between_events_s
+    return (
+        f"no token for {now - last:.1f} s" if silent or now - last >= limits.first_event_s else ""
+    )
 
 
 # ---------------------------------------------------------------------------------- stream
 
 
-class Event(NamedTuple):
-    """One server-sent event."""
-
-    t: float
-    """Time of the network read that completed its last data line."""
-    name: str
-    data: bytes
-    whole: bool
-    """False where the stream ended before the blank line that closes the event."""
-
-
-_LINE_END = re.compile(rb"\r\n|\n|\r")
+def timed_lines(pieces: Pieces) -> Iterator[tuple[float, bytes]]:
+    """Split a body at LF, CR LF or CR; each line with the time of the read that completed it."""
+    upto = list(itertools.accumulate(len(data) for _, data in pieces))
+    end = at = 0
+    for line in b"".join(data for _, data in pieces).splitlines(keepends=True):
+        end += len(line)
+        bare = line.rstrip(b"\r\n")
+        while upto[at] < min(end, end - len(line) + len(bare) + 1):
+            at += 1
+        yield pieces[at][0], bare
 
 
-def _lines(pieces: Iterable[tuple[float, bytes]]) -> Iterator[tuple[float, bytes]]:
-    """Split a stream at LF, CR LF or CR, wherever the network cut it; each with its end's time."""
-    held, after_cr, t = list[bytes](), False, 0.0
-    for t, piece in pieces:
-        fresh = piece[1:] if after_cr and piece[:1] == b"\n" else piece
-        if not fresh:
-            after_cr = after_cr and not piece
-            continue
-        after_cr = fresh.endswith(b"\r")
-        head, *lines = _LINE_END.split(fresh)
-        held.append(head)
-        for line in lines:
-            yield t, b"".join(held)
-            held = [line]
-    if any(held):
-        yield t, b"".join(held)
-
-
-def sse_events(pieces: Iterable[tuple[float, bytes]]) -> Iterator[Event]:
-    """Split a stream, as (time, bytes) of each network read, into events.
-
-    Only whole lines are decoded, so that a character or a line end may be cut anywhere.
+def sse_events(pieces: Pieces) -> Iterator[tuple[float, bytes, bytes, bool]]:
+    """Split a stream into events: (time of its last data line, name, data, closed by a blank line).
 
     Source: https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream
     """
-    name, data, last, bom = "", list[bytes](), 0.0, b"\xef\xbb\xbf"
-    for t, raw in _lines(pieces):
+    name, data, last, bom = b"", list[bytes](), 0.0, b"\xef\xbb\xbf"
+    for t, raw in timed_lines(pieces):
         line, bom = raw.removeprefix(bom), b""
         key, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
@@ -373,46 +305,57 @@ def sse_events(pieces: Iterable[tuple[float, bytes]]) -> Iterator[Event]:
             data.append(value)
             last = t
         elif key == b"event":
-            name = value.decode("ascii", "replace")
+            name = value
         elif not line:
             if data:
-                yield Event(last, name, b"\n".join(data), True)
-            name, data = "", []
+                yield last, name, b"\n".join(data), True
+            name, data = b"", []
     if data:
-        yield Event(last, name, b"\n".join(data), False)
+        yield last, name, b"\n".join(data), False
 
 
-# ---------------------------------------------------------------- figures of one request
+# ------------------------------------------------------------------- one request's figures
 
 
 def _count(value: Any) -> int | None:
     return value if type(value) is int and value >= 0 else None
 
 
-def _text(value: Any) -> str:
-    """The text of a delta's field: a string, or parts that hold strings (Mistral's thinking)."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list):
-        return "".join(_text(part) for part in value)
-    if isinstance(value, dict):
-        return _text(value.get("text")) + _text(value.get("thinking"))
-    return ""
-
-
-def _dict(value: Any) -> dict[str, Any]:
+def _dict(value: Any) -> Json:
     return value if isinstance(value, dict) else {}
 
 
-def _dicts(value: Any) -> list[dict[str, Any]]:
+def _dicts(value: Any) -> list[Json]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _text(value: Any) -> str:
+    """The text of a field: a string, or parts that hold strings."""
+    if isinstance(value, list):
+        return "".join(map(_text, value))
+    if isinstance(value, dict):
+        return _text(value.get("text")) + _text(value.get("thinking"))
+    return value if isinstance(value, str) else ""
+
+
+def _message(error: Any) -> str:
+    """The message of an error body (JSON, HTML or plain), in one short line."""
+    if isinstance(error, bytes):
+        try:
+            error = json.loads(error)
+        except (ValueError, RecursionError):
+            error = re.sub(r"<[^>]*>", " ", error[:4000].decode("utf-8", "replace"))
+    for key in ("error", "message", "detail"):
+        error = _dict(error).get(key) or error
+    text = error if isinstance(error, str) else json.dumps(error, default=str)
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:300]
 
 
 @dataclass
 class Reading:
     """True figures of one streamed request; times in seconds after it was sent.
 
-    A *token-bearing event* has some choice whose delta holds non-empty ``content``, ``reasoning``,
+    A *token-bearing event* has a choice whose delta holds non-empty ``content``, ``reasoning``,
     ``reasoning_content`` or ``refusal``, or a tool-call fragment with a name or arguments. Roles,
     empty strings, usage, progress and comments are not tokens.
     """
@@ -424,20 +367,22 @@ class Reading:
     """Whether ``[DONE]`` came."""
     finish_reason: str | None = None
     arrivals: list[float] = field(default_factory=list)
+    """Times of the token-bearing events."""
     ttfo_s: float | None = None
+    """First content, refusal or tool call: what the user waits for."""
     stream_end_s: float = 0.0
     text: str = ""
     tool_names: str = ""
     reasoning_field: str | None = None
     model: str | None = None
+    usage_tokens: int = 0
+    id_tokens: int = 0
     first_chunk_tokens: int | None = None
     reasoning_tokens: int | None = None
     prompt_tokens: int | None = None
     cached_tokens: int | None = None
-    timings: dict[str, Any] = field(default_factory=dict)
+    timings: Json = field(default_factory=dict)
     """llama.cpp's own figures of the request."""
-    usage_tokens: int = 0
-    id_tokens: int = 0
 
     @classmethod
     def of(cls, exchange: Exchange) -> Reading:
@@ -445,34 +390,40 @@ class Reading:
         self = cls(stream_end_s=exchange.end_s)
         bad_json = torn = False
         error: Any = None
-        for event in sse_events(exchange.pieces):
-            data = event.data.strip()
+        for t, name, raw, closed in sse_events(exchange.pieces):
+            data = raw.strip()
             if data == b"[DONE]":
-                self.done, self.stream_end_s = True, event.t
+                self.done, self.stream_end_s = True, t
                 break
-            if not data:
-                continue
             try:
-                parsed = json.loads(data)
+                event = json.loads(data.decode() or "{}")
             except (ValueError, RecursionError):
-                bad_json, torn = bad_json or event.whole, not event.whole
+                event = None
+            if not isinstance(event, dict):
+                bad_json, torn = bad_json or closed, not closed
                 continue
-            if not isinstance(parsed, dict):
-                bad_json = True
-                continue
-            error = _error_of(parsed, event.name)
-            if error is not None:
+            failed = name == b"error" or event.get("object") == "error"
+            error = event if failed else event.get("error")
+            if error not in (None, False, ""):
                 break
-            self._take(event.t, parsed)
+            self._take(t, event)
         self._judge(exchange, error, bad_json, torn)
         return self
 
-    def _take(self, t: float, event: dict[str, Any]) -> None:
-        """Add one event: its usage, its token ids, and its tokens as one arrival."""
+    def _take(self, t: float, event: Json) -> None:
+        """Add one event: its usage, its token ids, and its text as one arrival."""
         usage = _dict(event.get("usage"))
         completed = _count(usage.get("completion_tokens")) or 0
+        prompt = _dict(usage.get("prompt_tokens_details"))
+        completion = _dict(usage.get("completion_tokens_details"))
+        for name, source in (
+            ("prompt_tokens", usage),
+            ("cached_tokens", prompt),
+            ("reasoning_tokens", completion),
+        ):
+            if _count(source.get(name)) is not None:
+                setattr(self, name, source[name])
         self.usage_tokens = completed or self.usage_tokens
-        self._details(usage)
         self.timings = _dict(event.get("timings")) or self.timings
         self.model = self.model or _text(event.get("model")) or None
         heard = output = False
@@ -489,25 +440,12 @@ class Reading:
         if output and self.ttfo_s is None:
             self.ttfo_s = t
 
-    def _details(self, usage: dict[str, Any]) -> None:
-        for name, value in (
-            ("prompt_tokens", usage.get("prompt_tokens")),
-            ("cached_tokens", _dict(usage.get("prompt_tokens_details")).get("cached_tokens")),
-            (
-                "reasoning_tokens",
-                _dict(usage.get("completion_tokens_details")).get("reasoning_tokens"),
-            ),
-        ):
-            if _count(value) is not None:
-                setattr(self, name, value)
-
-    def _delta(self, delta: dict[str, Any]) -> tuple[bool, bool]:
+    def _delta(self, delta: Json) -> tuple[bool, bool]:
         """Take one choice's delta: whether it holds reasoning, whether it holds output."""
-        thought = ""
-        for name in ("reasoning", "reasoning_content"):  # both names with one text count once
+        thought, said = "", _text(delta.get("content")) + _text(delta.get("refusal"))
+        for name in ("reasoning", "reasoning_content"):  # one text under both names counts once
             if not thought and (thought := _text(delta.get(name))):
                 self.reasoning_field = self.reasoning_field or name
-        said = _text(delta.get("content")) + _text(delta.get("refusal"))
         for call in _dicts(delta.get("tool_calls")):
             function = _dict(call.get("function"))
             self.tool_names += _text(function.get("name"))
@@ -516,30 +454,26 @@ class Reading:
         return bool(thought), bool(said)
 
     def _judge(self, exchange: Exchange, error: Any, bad_json: bool, torn: bool) -> None:
-        """Name the failure, the most telling one first."""
-        ended = self.done or (self.finish_reason is not None and not torn)
+        """Name the failure, the most telling one first; nothing after ``[DONE]`` is one."""
         self.detail = exchange.detail
         if exchange.end == "connect":
             self.error = "connect"
         elif exchange.status and not 200 <= exchange.status < 300:
             self.error = "http"
-            self.detail = f"HTTP {exchange.status}: {_plain(exchange.body)}"
-        elif error is not None:
-            self.error, self.detail = "stream_error", _plain(error)
-        elif not self.done and exchange.end == "timeout":
-            self.error = "timeout"
+            self.detail = f"HTTP {exchange.status}: {_message(exchange.body)}"
+        elif error not in (None, False, ""):
+            self.error, self.detail = "stream_error", _message(error)
         elif not self.done and exchange.end != "eof":
-            self.error = "cut"
+            self.error = "timeout" if exchange.end == "timeout" else "cut"
         elif bad_json:
             self.error, self.detail = "bad_json", "an event of the stream is not a JSON object"
         elif not self.arrivals:
-            self.error, self.detail = "no_output", _plain(exchange.body) or "an empty body"
-        elif not ended:
+            self.error, self.detail = "no_output", _message(exchange.body) or "an empty body"
+        elif not self.done and (torn or self.finish_reason is None):
             self.error = "cut"
-        if self.error == "cut":
-            self.detail = f"ended after {len(self.arrivals)} token events; {self.detail}".strip(
-                "; "
-            )
+        if self.error in ("cut", "timeout"):
+            seen = f"{len(self.arrivals)} token events"
+            self.detail = f"{self.detail or 'the stream ended'}; {seen} had come"
 
     @property
     def ok(self) -> bool:
@@ -568,76 +502,41 @@ class Reading:
 
     @property
     def decode_tok_s(self) -> float | None:
-        """Tokens after the first event over the time to the last one; None where undefined."""
-        if not self.arrivals or self.arrivals[-1] <= self.arrivals[0]:
-            return None
+        """Tokens after the first event over the time to the last one; TPOT is its inverse."""
+        window = self.arrivals[-1] - self.arrivals[0] if self.arrivals else 0.0
         tokens = self.completion_tokens - (self.first_chunk_tokens or 1)
-        return tokens / (self.arrivals[-1] - self.arrivals[0])
-
-    @property
-    def tpot_s(self) -> float | None:
-        """Seconds a token after the first."""
-        return 1 / self.decode_tok_s if self.decode_tok_s else None
+        return tokens / window if window else None
 
     @property
     def e2e_tok_s(self) -> float | None:
         """All tokens over the whole request; hidden reasoning cannot inflate it."""
-        return self.completion_tokens / self.arrivals[-1] if self.e2e_s else None
+        return self.completion_tokens / self.e2e_s if self.e2e_s else None
 
     @property
     def gaps_s(self) -> list[float]:
-        """Time between token-bearing events."""
+        """Times between token-bearing events."""
         return [after - before for before, after in itertools.pairwise(self.arrivals)]
 
     def tokens_by(self, t: float) -> float:
-        """Tokens that had arrived at ``t``, the unseen sizes of later events taken as equal."""
-        first = self.first_chunk_tokens or 1
-        seen = bisect.bisect_right(self.arrivals, t)
+        """Tokens that had come by ``t``, those of events after the first taken as equal."""
+        first, seen = self.first_chunk_tokens or 1, bisect.bisect_right(self.arrivals, t)
         each = (self.completion_tokens - first) / max(len(self.arrivals) - 1, 1)
         return first + each * (seen - 1) if seen else 0.0
 
     def hidden_reasoning(self) -> str:
-        """Say why the decode speed cannot be known: tokens were counted that never were streamed.
+        """Say why the decode speed cannot be known: tokens were counted that were never streamed.
 
-        Certain where the server reports reasoning tokens and streamed none, or counts more tokens
-        than the text has bytes. Inferred where half the text that so many tokens make is missing
-        and the time before the first text is what the missing tokens take at the speed of the rest.
+        Certain where the server counts reasoning and streams none, or counts more tokens than the
+        text has bytes. Inferred where the text is too short for so many tokens (prose has about 4
+        bytes a token) and its first piece came late.
         """
         total, size = self.usage_tokens, len(self.text.encode("utf-8", "replace"))
         if total and self.reasoning_tokens and not self.reasoning_field:
             return f"{self.reasoning_tokens} of {total} tokens are reasoning that was not streamed"
-        if total > size + 16:
+        late = total >= 64 and (self.ttft_s or 0.0) > 0.25 * (self.e2e_s or 0.0)
+        if total > size + 16 or (late and size < 2.4 * total):
             return f"{total} tokens were counted, but only {size} bytes of text were streamed"
-        visible = size / 4  # a token of prose is about 4 bytes; fewer than 2.4 mean missing text
-        if total < 64 or self.tool_names or size / total > 2.4 or max(self.text) > "\u024f":
-            return ""
-        window = (self.e2e_s or 0.0) - (self.ttft_s or 0.0)
-        expected = (total - visible) * window / max(visible, 1)
-        if window and (self.ttft_s or 0.0) > max(0.5 * expected, 0.25 * (self.e2e_s or 0.0)):
-            return f"{total} tokens were counted, but the text holds about {visible:.0f}"
         return ""
-
-
-def _error_of(event: dict[str, Any], name: str) -> Any:
-    """The error an event carries, whatever HTTP status the stream has."""
-    error = event.get("error")
-    if error not in (None, False, ""):
-        return error
-    return event if name == "error" or event.get("object") == "error" else None
-
-
-def _plain(error: Any) -> str:
-    """The message of an error body, in one short line."""
-    if isinstance(error, bytes):
-        try:
-            error = json.loads(error)
-        except (ValueError, RecursionError):
-            error = re.sub(r"<[^>]*>", " ", error[:4000].decode("utf-8", "replace"))
-    for key in ("error", "message", "detail"):
-        if isinstance(error, dict) and error.get(key):
-            error = error[key]
-    text = error if isinstance(error, str) else json.dumps(error, default=str)
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:300]
 
 
 class Published(NamedTuple):
@@ -656,39 +555,28 @@ class Published(NamedTuple):
         It reads line by line, knows only ``content`` and ``reasoning_content``, divides all tokens
         by first text to end of body, and fails only on a refused or reset connection, an HTTP
         error or a line that is not JSON: a cut body and an error event pass for success.
-
-        Source: the script beside the published table, restated.
         """
-        if exchange.end in ("connect", "reset", "timeout", "malformed"):
+        if exchange.end not in ("eof", "incomplete") or not 200 <= exchange.status < 300:
             return cls(False)
-        if not 200 <= (exchange.status or 0) < 300:
-            return cls(False)
+        first, tokens, chunks = None, 0, 0
         try:
-            first, tokens = _published_lines(exchange)
+            for t, raw in timed_lines(exchange.pieces):
+                line = raw.decode().strip()
+                if not line.startswith("data:") or line == "data: [DONE]":
+                    continue
+                event = json.loads(line[5:])
+                if event.get("usage"):
+                    tokens = int(event["usage"].get("completion_tokens") or tokens)
+                for choice in event.get("choices") or []:
+                    delta = choice.get("delta") or {}
+                    if delta.get("content") or delta.get("reasoning_content"):
+                        chunks += 1
+                        first = t if first is None else first
         except (ValueError, TypeError, AttributeError, RecursionError):
             return cls(False)
-        first = exchange.end_s if first is None else first
-        speed = tokens / max(exchange.end_s - first, 1e-6)
-        return cls(True, first + exchange.connect_s, speed, tokens, exchange.end_s)
-
-
-def _published_lines(exchange: Exchange) -> tuple[float | None, int]:
-    held, first, tokens, chunks = b"", None, 0, 0
-    for t, piece in [*exchange.pieces, (exchange.end_s, b"\n")]:
-        *lines, held = (held + piece).split(b"\n")
-        for raw in lines:
-            line = raw.decode().strip()
-            if not line.startswith("data:") or line == "data: [DONE]":
-                continue
-            event = json.loads(line[5:])
-            if event.get("usage"):
-                tokens = event["usage"].get("completion_tokens") or tokens
-            for choice in event.get("choices") or []:
-                delta = choice.get("delta") or {}
-                if delta.get("content") or delta.get("reasoning_content"):
-                    chunks += 1
-                    first = t if first is None else first
-    return first, int(tokens or chunks)
+        start, tokens = exchange.end_s if first is None else first, tokens or chunks
+        speed = tokens / max(exchange.end_s - start, 1e-6)
+        return cls(True, start + exchange.connect_s, speed, tokens, exchange.end_s)
 
 
 # --------------------------------------------------------------------------------- prompts
@@ -699,30 +587,16 @@ TOPICS = (
     "qué hace un archivo municipal y cómo ayuda a contar la historia de un barrio",
     "por qué el pan de masa madre fermenta despacio y qué cambia en su sabor",
     "cómo funciona una esclusa y qué papel tuvo en el comercio por los ríos",
-    "qué es una marea viva y cómo la aprovechan los pescadores de la costa",
-    "por qué los teatros de ópera cuidan tanto la forma de su sala",
     "cómo se restaura un mural sin borrar la mano de quien lo pintó",
 )
-TOOLS = [
-    {
-        "type": "function",
-        "function": {
-            "name": "get_weather",
-            "description": "Current weather of a city.",
-            "parameters": {
-                "type": "object",
-                "properties": {"city": {"type": "string"}},
-                "required": ["city"],
-            },
-        },
-    }
-]
+WEATHER = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+TOOL = {"name": "get_weather", "description": "Weather of a city.", "parameters": WEATHER}
 LONG_LINES, LONG_TOKENS = 3000, 46_000
 
 
-def writing_prompt(index: int = 0) -> str:
-    """About 200 Spanish words are asked for: more than 300 tokens with most tokenizers."""
-    topic = TOPICS[index % len(TOPICS)]
+def writing_prompt(user: int = 0) -> str:
+    """About 200 Spanish words are asked for: some 300 tokens."""
+    topic = TOPICS[user % len(TOPICS)]
     return f"Escribe en español neutro, en un solo párrafo de unas 200 palabras, {topic}."
 
 
@@ -737,15 +611,15 @@ def long_prompt(lines: int = LONG_LINES) -> str:
 
 
 def varied_prompts() -> dict[str, str]:
-    """The four kinds of work that speculation likes or dislikes."""
+    """Four kinds of work, which speculation likes or dislikes."""
     notes = " ".join(
         f"En la visita {n} la cuadrilla midió el caudal del canal {n % 5 + 1}, anotó una pérdida "
         f"del {n % 13 + 2} % y propuso revisar la compuerta número {n % 7 + 1} antes del riego."
         for n in range(400)
     )
     return {
-        "code": "Escribe en Python una clase que guarde lecturas de sensores (hora, sensor, valor) y "
-        "devuelva el promedio por sensor y por hora, con pruebas en pytest. Solo código.",
+        "code": "Escribe en Python una clase que guarde lecturas de sensores (hora, sensor, valor) "
+        "y devuelva el promedio por sensor y por hora, con pruebas en pytest. Solo código.",
         "json_tools": "Devuelve solo un JSON válido con esta forma: "
         '{"llamadas":[{"herramienta":"agenda"|"correo"|"mapa","argumentos":{"asunto":str,'
         '"prioridad":1-3}}]} con 8 llamadas para organizar la mudanza de una biblioteca.',
@@ -754,20 +628,17 @@ def varied_prompts() -> dict[str, str]:
     }
 
 
-def red_square_png() -> str:
-    """A 64 x 64 red square as a data URL."""
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return (
-            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-        )
-
-    header = struct.pack(">IIBBBBB", 64, 64, 8, 2, 0, 0, 0)
-    pixels = zlib.compress((b"\0" + b"\xe0\x10\x10" * 64) * 64)
-    png = (
-        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
-    )
-    return "data:image/png;base64," + base64.b64encode(png).decode()
+def red_square() -> str:
+    """A PNG of 64 x 64 red pixels as a data URL."""
+    png = b"\x89PNG\r\n\x1a\n"
+    for kind, data in (
+        (b"IHDR", struct.pack(">IIBBBBB", 64, 64, 8, 2, 0, 0, 0)),
+        (b"IDAT", zlib.compress((b"\0" + b"\xe0\x10\x10" * 64) * 64)),
+        (b"IEND", b""),
+    ):
+        check = struct.pack(">I", zlib.crc32(kind + data))
+        png += struct.pack(">I", len(data)) + kind + data + check
+    return f"data:image/png;base64,{base64.b64encode(png).decode()}"
 
 
 @dataclass(frozen=True)
@@ -778,15 +649,15 @@ class Ask:
     max_tokens: int = 300
     temperature: float = 0.0
     nonce: bool = True
-    """Whether to put a fresh word at the very start, so that no cached prefix can answer."""
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Whether a fresh word stands at the very start, so that no cached prefix can answer."""
+    extra: Json = field(default_factory=dict)
 
-    def fields(self, model: str) -> dict[str, Any]:
-        """The body of the request, every optional field included."""
+    def body(self, model: str, without: Collection[str]) -> bytes:
+        """The request as JSON, without the fields that the server refused."""
         content = self.content
         if self.nonce and isinstance(content, str):
             content = f"[ronda {secrets.token_hex(6)}] {content}"
-        return {
+        fields = {
             "model": model,
             "messages": [{"role": "user", "content": content}],
             "max_tokens": self.max_tokens,
@@ -796,18 +667,19 @@ class Ask:
             "chat_template_kwargs": {"enable_thinking": False},
             **self.extra,
         }
+        return json.dumps({k: v for k, v in fields.items() if k not in without}).encode()
 
 
 # ---------------------------------------------------------------------------------- client
 
-OPTIONAL_FIELDS = {
-    "chat_template_kwargs": ("chat_template_kwargs", "enable_thinking"),
-    "stream_options": ("stream_options", "include_usage"),
-    "seed": ("seed",),
-    "temperature": ("temperature",),
+OPTIONAL = {
+    "chat_template_kwargs": r"chat_template_kwargs|enable_thinking",
+    "stream_options": r"stream_options|include_usage",
+    "seed": r"\bseed\b",
+    "temperature": r"\btemperature\b",
 }
-"""What may be left out when a server refuses it, and the words by which refusals name it."""
-CONTEXT_WORDS = re.compile(
+"""What may be left out when a server refuses it, and how refusals name it."""
+TOO_LONG = re.compile(
     r"context (length|size|window)|max_model_len|maximum (context|model|input|sequence) ?len"
     r"|exceed\w*[\w ]*context|longer than the model|prompt is too long",
     re.IGNORECASE,
@@ -816,50 +688,69 @@ CONTEXT_WORDS = re.compile(
 
 @dataclass
 class Answer:
-    """One finished request: both readings, and when it ran."""
+    """One finished request."""
 
-    t0: float
+    exchange: Exchange
     reading: Reading
-    published: Published
-    too_long: bool = False
-    """The prompt does not fit the server's context: not supported, which is not a failure."""
 
     @property
     def ok(self) -> bool:
         """Whether its figures count."""
         return self.reading.ok
 
+    @property
+    def t0(self) -> float:
+        """When it was sent."""
+        return self.exchange.t0
+
+    @functools.cached_property
+    def published(self) -> Published:
+        """The same by the published method."""
+        return Published.of(self.exchange)
+
+    @functools.cached_property
+    def too_long(self) -> bool:
+        """Whether the prompt does not fit the context: not supported, which is no failure."""
+        refused = self.exchange.status in (400, 413, 422, 500)
+        return refused and bool(TOO_LONG.search(_message(self.exchange.body)))
+
+    @property
+    def failed(self) -> bool:
+        """Whether it counts against the server."""
+        return not self.ok and not self.too_long
+
 
 class Client:
-    """Sends requests to one model, remembers what it refused, and counts all of them."""
+    """Sends requests to one model, remembers what it refuses, and counts all of them."""
 
     def __init__(self, endpoint: Endpoint, model: str, api_key: str | None, limits: Limits) -> None:
         self.endpoint, self.model, self.limits = endpoint, model, limits
         self.dropped: list[str] = []
         self.requests = self.failed = 0
         self.errors: list[str] = []
-        self.answers: list[Answer] = []
+        self.readings: list[Reading] = []
         self._key = api_key
         self._live: set[socket.socket] = set()
         self._lock = threading.Lock()
 
-    def get(self, path: str, *, under_v1: bool = False) -> tuple[int, str]:
-        """GET a page within 10 s; status 0 where there is none."""
+    def get(self, path: str) -> str | None:
+        """GET a page; None where it is not to be had within some seconds."""
         limits = Limits(min(self.limits.connect_s, 5), 10, 10)
-        request = self._request("GET", f"{'/v1' if under_v1 else ''}{path}", b"")
         try:
-            done = transfer(self.endpoint.connect(limits.connect_s), request, limits)
+            sock = self.endpoint.connect(limits.connect_s)
         except OSError:
-            return 0, ""
-        return (done.status if done.end == "eof" else 0), done.body.decode("utf-8", "replace")
-
-    def get_json(self, path: str, *, under_v1: bool = False) -> Any:
-        """GET a JSON page; None where there is none."""
-        status, text = self.get(path, under_v1=under_v1)
-        try:
-            return json.loads(text) if status == 200 else None
-        except (ValueError, RecursionError):
             return None
+        done = transfer(sock, self.endpoint.request("GET", path, key=self._key), limits).decode()
+        good = done.end == "eof" and done.status == 200
+        return done.body.decode("utf-8", "replace") if good else None
+
+    def get_json(self, *paths: str) -> Json:
+        """GET the first page there is of these as a JSON object, or an empty one."""
+        for path in paths:
+            with contextlib.suppress(ValueError, RecursionError):
+                if found := _dict(json.loads(self.get(path) or "")):
+                    return found
+        return {}
 
     def ask(self, ask: Ask, label: str) -> Answer:
         """Make one request and count it."""
@@ -867,169 +758,138 @@ class Client:
 
     def burst(self, asks: Sequence[Ask], label: str) -> list[Answer]:
         """Make requests at once and count them; a field that is refused is dropped, once."""
-        done = self._send_all(asks)
-        if self._drop_refused(done):
-            done = self._send_all(asks)
-        answers = [self._answer(exchange) for exchange in done]
+        answers = self._send(asks)
+        if self._drop_refused(answers):
+            answers = self._send(asks)
         with self._lock:
             for number, answer in enumerate(answers, 1):
-                self._count(answer, label if len(asks) == 1 else f"{label}, user {number}")
+                self._tally(answer, label if len(asks) == 1 else f"{label}, user {number}")
         return answers
 
     def abort(self) -> None:
-        """Close what is still under way."""
+        """Break off what is under way."""
         for sock in tuple(self._live):
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
 
-    def _request(self, method: str, path: str, body: bytes) -> bytes:
-        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
-        return self.endpoint.request(method, path, body, headers)
-
-    def _send_all(self, asks: Sequence[Ask]) -> list[Exchange]:
+    def _send(self, asks: Sequence[Ask]) -> list[Answer]:
         """Connect all first, then write each request a moment after the one before it."""
-        bodies = [ask.fields(self.model) for ask in asks]
-        requests = [
-            self._request(
-                "POST", "/v1/chat/completions", json.dumps(without(b, self.dropped)).encode()
-            )
-            for b in bodies
-        ]
         done = [Exchange() for _ in asks]
-        ready: list[tuple[int, socket.socket, float]] = []
-        try:
-            for number in range(len(asks)):
-                before = clock()
+        jobs: list[tuple[int, socket.socket, float]] = []
+        for number in range(len(asks)):
+            before = clock()
+            try:
                 sock = self.endpoint.connect(self.limits.connect_s)
-                ready.append((number, sock, clock() - before))
-        except OSError as err:
-            for exchange in done:
-                exchange.detail = f"{self.endpoint.netloc}: {err.strerror or err}"
-            for _, sock, _ in ready:
-                sock.close()
-            return done
-        start = clock() + 0.000_2 * len(asks)
+            except OSError as err:
+                done[number:] = [Exchange(detail=err.strerror or str(err))] * (len(asks) - number)
+                break
+            jobs.append((number, sock, clock() - before))
+        start = clock() + STAGGER_S * len(jobs)
 
         def run(number: int, sock: socket.socket, connect_s: float) -> None:
             self._live.add(sock)
-            begin = start + number * STAGGER_S
-            done[number] = transfer(sock, requests[number], self.limits, begin)
+            done[number] = transfer(sock, requests[number], self.limits, start + number * STAGGER_S)
             done[number].connect_s = connect_s
             self._live.discard(sock)
 
-        if len(ready) == 1:
-            run(*ready[0])
-            return done
-        threads = [threading.Thread(target=run, args=args, daemon=True) for args in ready]
+        bodies = [ask.body(self.model, self.dropped) for ask in asks]
+        path = "/v1/chat/completions"
+        requests = [self.endpoint.request("POST", path, body, self._key) for body in bodies]
+        threads = [threading.Thread(target=run, args=job, daemon=True) for job in jobs[1:]]
         for thread in threads:
             thread.start()
+        for job in jobs[:1]:
+            run(*job)
         for thread in threads:
             thread.join()
-        return done
+        return [Answer(exchange, Reading.of(exchange)) for exchange in map(Exchange.decode, done)]
 
-    def _drop_refused(self, done: Sequence[Exchange]) -> bool:
+    def _drop_refused(self, answers: Sequence[Answer]) -> bool:
         """Leave out the optional fields that a 400 names, or all of them where it names none."""
-        refused = [x for x in done if x.status in (400, 422) and not _too_long(x)]
-        left = [name for name in OPTIONAL_FIELDS if name not in self.dropped]
+        refused = [a for a in answers if a.exchange.status in (400, 422) and not a.too_long]
+        left = [name for name in OPTIONAL if name not in self.dropped]
         if not refused or not left:
             return False
-        text = " ".join(_plain(x.body) for x in refused)
-        named = [name for name in left if any(word in text for word in OPTIONAL_FIELDS[name])]
-        with self._lock:
-            self.dropped += named or left[:2]
+        text = " ".join(a.reading.detail for a in refused)
+        named = [name for name in left if re.search(OPTIONAL[name], text)]
+        self.dropped += named or left
         return True
 
-    def _answer(self, exchange: Exchange) -> Answer:
-        answer = Answer(
-            exchange.t0, Reading.of(exchange), Published.of(exchange), _too_long(exchange)
-        )
-        if self._key:
-            answer.reading.detail = answer.reading.detail.replace(self._key, "***")
-        return answer
-
-    def _count(self, answer: Answer, label: str) -> None:
+    def _tally(self, answer: Answer, label: str) -> None:
+        reading = answer.reading
         self.requests += 1
-        self.answers.append(answer)
-        if answer.reading.error and not answer.too_long:
+        self.readings.append(reading)
+        if self._key:
+            reading.detail = reading.detail.replace(self._key, "***")
+        if answer.failed:
             self.failed += 1
-            what = f"{answer.reading.error} ({answer.reading.detail})".replace(" ()", "")
-            self.errors.append(f"{label}: {what}")
-
-
-def without(body: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
-    """A request body without the fields that the server refuses."""
-    return {name: value for name, value in body.items() if name not in names}
-
-
-def _too_long(exchange: Exchange) -> bool:
-    refused = exchange.status in (400, 413, 422, 500)
-    return refused and bool(CONTEXT_WORDS.search(_plain(exchange.body)))
+            self.errors.append(f"{label}: {reading.error}: {reading.detail or 'no more is known'}")
 
 
 # -------------------------------------------------------------------------------- counters
 
 _SERIES = re.compile(r"([A-Za-z_:][\w:]*)(\{.*\})?[ \t]+(\S+)")
 _VLLM = "vllm:spec_decode_num_"
+GENERATED = (
+    "vllm:generation_tokens_total",
+    "sglang:generation_tokens_total",
+    "llamacpp:tokens_predicted_total",
+)
 
 
 def parse_counters(text: str, model: str) -> dict[str, float]:
     """Read a Prometheus page: each series summed over its labels, positions as ``name@position``.
 
-    ``_created`` times and histogram buckets are left out; where series name a model, other models'
-    are too.
+    ``_created`` times and histogram buckets are left out; where series name our model, those of
+    other models are too.
     """
     rows = []
-    for line in text.splitlines():
-        match = _SERIES.match(line)
-        if match and not match[1].endswith(("_created", "_bucket")):
+    for match in filter(None, map(_SERIES.match, text.splitlines())):
+        if not match[1].endswith(("_created", "_bucket")):
             with contextlib.suppress(ValueError):
                 rows.append((match[1], match[2] or "", float(match[3])))
     ours = f'model_name="{model}"'
     named = any(ours in labels for _, labels, _ in rows)
-    totals: dict[str, float] = {}
+    totals: Counter[str] = Counter()
     for name, labels, value in rows:
-        if named and "model_name=" in labels and ours not in labels:
-            continue
-        position = re.search(r'position="(\d+)"', labels)
-        key = f"{name}@{position[1]}" if position else name
-        totals[key] = totals.get(key, 0.0) + value
-    return totals
+        if not (named and "model_name=" in labels and ours not in labels):
+            position = re.search(r'position="(\d+)"', labels)
+            totals[f"{name}@{position[1]}" if position else name] += value  # type: ignore[assignment]
+    return {name: float(value) for name, value in totals.items()}
 
 
 def _first(counters: Mapping[str, float], *names: str) -> str:
     return next((name for name in names if name in counters), "")
 
 
-def acceptance(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, Any] | None:
+def acceptance(before: Mapping[str, float], after: Mapping[str, float]) -> Json | None:
     """What the counters say of speculation between two readings of ``/metrics``.
 
-    vLLM: rate = accepted / drafted, mean length = 1 + accepted / drafts, per position = accepted
-    there / drafts. SGLang counts verify steps only: a length and no rate. llama.cpp: a rate only.
-    0/0 is not measured (null), and a counter that fell means a restart: None.
+    vLLM: rate = accepted / drafted, length = 1 + accepted / drafts, per position = accepted there
+    / drafts. SGLang counts verify steps: a length and no rate. llama.cpp forks: a rate and no
+    length. 0/0 is not measured (null); a counter that fell means a restart (None).
     """
     delta = {name: value - before.get(name, 0.0) for name, value in after.items()}
+    drafts = drafted = accepted = steps = made = 0.0
     positions: list[str] = []
-    if _VLLM + "drafts_total" in after:
-        source, drafts = _VLLM + "*", delta[_VLLM + "drafts_total"]
+    if source := _first(after, _VLLM + "drafts_total"):
+        drafts = steps = delta[source]
         drafted = delta.get(_VLLM + "draft_tokens_total", 0.0)
         accepted = delta.get(_VLLM + "accepted_tokens_total", 0.0)
-        steps, made = drafts, drafts + accepted
+        made = drafts + accepted
         per = _VLLM + "accepted_tokens_per_pos_total@"
         positions = sorted(
             (n for n in after if n.startswith(per)), key=lambda n: int(n[len(per) :])
         )
-    elif steps_name := _first(after, "sglang:spec_verify_calls_total"):
-        source, drafted, accepted = steps_name, 0.0, 0.0
-        drafts = steps = delta[steps_name]
+    elif source := _first(after, "sglang:spec_verify_calls_total"):
+        drafts = steps = delta[source]
         made = delta.get("sglang:generation_tokens_total", 0.0)
         made -= delta.get("sglang:num_requests_total", 0.0)
-    elif name := _first(after, "llamacpp:n_drafted_total", "llamacpp:n_draft_total"):
-        source, drafted = name, delta[name]
-        hit = _first(after, *(f"llamacpp:{n}_total" for n in LLAMACPP_ACCEPTED))
-        drafts, accepted, steps, made = drafted, delta.get(hit, 0.0), 0.0, 0.0
-    else:
-        return None
-    if min(drafts, drafted, accepted, made) < 0:
+    elif source := _first(after, "llamacpp:n_drafted_total", "llamacpp:n_draft_total"):
+        drafts = drafted = delta[source]
+        hits = ("n_drafted_accepted", "n_draft_accepted", "n_accepted")
+        accepted = delta.get(_first(after, *(f"llamacpp:{n}_total" for n in hits)), 0.0)
+    if not source or min(drafts, drafted, accepted, made) < 0:
         return None
     return {
         "rate_pct": round(100 * accepted / drafted, 2) if drafted else None,
@@ -1040,15 +900,11 @@ def acceptance(before: Mapping[str, float], after: Mapping[str, float]) -> dict[
     }
 
 
-LLAMACPP_ACCEPTED = ("n_drafted_accepted", "n_draft_accepted", "n_accepted")
-
-
-def acceptance_from_timings(answers: Iterable[Answer]) -> dict[str, Any] | None:
-    """The same from the figures llama.cpp sends with each answer."""
-    timings = [a.reading.timings for a in answers if a.ok and "draft_n" in a.reading.timings]
-    drafted = sum(_count(t.get("draft_n")) or 0 for t in timings)
-    accepted = sum(_count(t.get("draft_n_accepted")) or 0 for t in timings)
-    made = sum(_count(t.get("predicted_n")) or 0 for t in timings)
+def acceptance_of(readings: Iterable[Reading]) -> Json | None:
+    """The same from the timings that llama.cpp sends with each answer."""
+    timings = [r.timings for r in readings if r.ok and "draft_n" in r.timings]
+    names = ("draft_n", "draft_n_accepted", "predicted_n")
+    drafted, accepted, made = (sum(_count(t.get(n)) or 0 for t in timings) for n in names)
     if not timings:
         return None
     return {
@@ -1060,35 +916,37 @@ def acceptance_from_timings(answers: Iterable[Answer]) -> dict[str, Any] | None:
     }
 
 
+def mem_available() -> int | None:
+    """MemAvailable of this machine in bytes."""
+    with contextlib.suppress(OSError):
+        if found := re.search(r"MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text()):
+            return int(found[1]) * 1024
+    return None
+
+
 class Watch:
-    """What happens around the requests: counters, restarts, and the machine if it is this one."""
+    """Looks at the server around the requests: its counters, and whether it restarted."""
 
     def __init__(self, client: Client, restart_probe: Callable[[], str | None] | None) -> None:
         self.client, self.probe = client, restart_probe
-        self.page = "/metrics"
+        self.pages = ["/metrics", "/v1/metrics"]  # the second is NIM's
         self.first: dict[str, float] = {}
         self.last: dict[str, float] = {}
         self.identities: list[str] = []
         self.fell = False
-        self.mem_low: int | None = None
-        self.gpu: list[dict[str, float]] = []
-        self._stop = threading.Event()
 
     def mark(self) -> dict[str, float]:
-        """Read the counters and who the server is."""
-        status, text = self.client.get(self.page)
-        if status != 200 and not self.last:
-            self.page = "/v1/metrics" if self.page == "/metrics" else "/metrics"  # NIM
-            status, text = self.client.get(self.page)
-        counters = parse_counters(text, self.client.model) if status == 200 else {}
-        total = _first(counters, *GENERATED)
-        if total and counters[total] < self.last.get(total, 0.0):
-            self.fell = True
-        identity = self.probe() if self.probe else None
-        if identity is None and "process_start_time_seconds" in counters:
-            identity = str(counters["process_start_time_seconds"])
-        if identity is not None:
-            self.identities.append(identity)
+        """Read the counters, and who the server is."""
+        text = next((t for page in self.pages if (t := self.client.get(page))), "")
+        counters = parse_counters(text, self.client.model)
+        made = _first(counters, *GENERATED)
+        self.fell |= bool(made) and counters[made] < self.last.get(made, 0.0)
+        identity = None
+        with contextlib.suppress(Exception):  # a probe that fails has seen nothing
+            identity = self.probe() if self.probe else None
+        started = counters.get("process_start_time_seconds")
+        if identity or started:
+            self.identities.append(identity or str(started))
         self.first, self.last = self.first or counters, counters or self.last
         return counters
 
@@ -1099,267 +957,215 @@ class Watch:
             return True
         return False if len(self.identities) > 1 else None
 
-    def start(self) -> None:
-        """Sample memory and GPU clocks beside the round, where the server is on this machine."""
-        if self.client.endpoint.local:
-            threading.Thread(target=self._sample, daemon=True).start()
-
-    def stop(self) -> None:
-        """End the sampling."""
-        self._stop.set()
-
-    def _sample(self) -> None:
-        with_gpu = True
-        while not self._stop.wait(5.0):
-            self.mem_low = min((m for m in (self.mem_low, mem_available()) if m), default=None)
-            if with_gpu and (sample := gpu_sample()):
-                self.gpu.append(sample)
-            with_gpu = bool(self.gpu)
-
-
-GENERATED = (
-    "vllm:generation_tokens_total",
-    "sglang:generation_tokens_total",
-    "llamacpp:tokens_predicted_total",
-)
-
-
-def mem_available() -> int | None:
-    """MemAvailable of this machine in bytes."""
-    try:
-        found = re.search(r"MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text())
-    except OSError:
-        return None
-    return int(found[1]) * 1024 if found else None
-
-
-def gpu_sample() -> dict[str, float] | None:
-    """SM clock, utilisation and power of the first GPU; what it answers with [N/A] is left out."""
-    names = ("clocks.sm", "utilization.gpu", "power.draw", "temperature.gpu")
-    argv = ["nvidia-smi", f"--query-gpu={','.join(names)}", "--format=csv,noheader,nounits"]
-    try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    values = zip(names, done.stdout.split("\n")[0].split(","), strict=False)
-    sample = {name: float(v) for name, v in values if re.fullmatch(r"\s*\d+(\.\d+)?\s*", v)}
-    return sample or None
-
-
-def host_degraded(samples: Iterable[Mapping[str, float]]) -> str:
-    """Say when the GPU's clock fell by more than 40 % under load: the host, not the recipe."""
-    clocks = [
-        s["clocks.sm"] for s in samples if s.get("utilization.gpu", 0) >= 80 and "clocks.sm" in s
-    ]
-    if len(clocks) < 2 or min(clocks) >= 0.6 * max(clocks):
-        return ""
-    return f"the GPU clock fell from {max(clocks):.0f} to {min(clocks):.0f} MHz under load"
-
 
 # ------------------------------------------------------------------------------ statistics
 
 
-def spread(values: Iterable[float | None], scale: float = 1.0) -> dict[str, Any] | None:
+def spread(values: Iterable[float | None], scale: float = 1.0) -> Json | None:
     """Median, range and number of the values that are known."""
     known = [value * scale for value in values if value is not None]
     if not known:
         return None
-    return {
-        "median": round(statistics.median(known), 4),
-        "min": round(min(known), 4),
-        "max": round(max(known), 4),
-        "n": len(known),
-    }
+    figures = {"median": statistics.median(known), "min": min(known), "max": max(known)}
+    return {name: round(value, 4) for name, value in figures.items()} | {"n": len(known)}
 
 
-def percentiles(
-    values: Iterable[float], scale: float = 1.0, *, always: bool = False
-) -> dict[str, Any]:
-    """Nearest-rank percentiles, null where n is too small for a 95 % interval around them.
-
-    That takes 6 values for the median, 72 for p95 and 368 for p99. ``always`` gives p50 and p95
-    of any n, as the school's method does.
-    """
-    known = sorted(value * scale for value in values)
-
-    def rank(share: float, needs: int) -> float | None:
-        if not known or (len(known) < needs and not (always and share < 0.99)):
-            return None
-        return round(known[max(math.ceil(share * len(known)) - 1, 0)], 4)
-
-    top = round(known[-1], 4) if known else None
-    return {
-        "n": len(known),
-        "p50": rank(0.5, 6),
-        "p95": rank(0.95, 72),
-        "p99": rank(0.99, 368),
-        "max": top,
-    }
+def percentiles(values: Iterable[float], scale: float = 1.0) -> Json:
+    """Nearest-rank percentiles, null where n is so small that the rank would be the maximum."""
+    known = sorted(round(value * scale, 4) for value in values)
+    figures: Json = {"n": len(known), "p50": statistics.median(known) if known else None}
+    for name, share, needs in (("p95", 0.95, 20), ("p99", 0.99, 100)):
+        enough = len(known) >= needs
+        figures[name] = known[math.ceil(share * len(known)) - 1] if enough else None
+    return figures | {"max": known[-1] if known else None}
 
 
-def decode_spread(answers: Iterable[Answer]) -> dict[str, Any] | None:
+def decode_spread(readings: Sequence[Reading]) -> Json | None:
     """Decode speed; nothing where reasoning was hidden, for then it cannot be known."""
-    good = [a.reading for a in answers if a.ok]
-    if any(reading.hidden_reasoning() for reading in good):
+    if any(reading.hidden_reasoning() for reading in readings):
         return None
-    return spread(reading.decode_tok_s for reading in good)
+    return spread(reading.decode_tok_s for reading in readings)
 
 
-def single_figures(answers: Sequence[Answer], warmup: Answer | None) -> dict[str, Any]:
+def good_readings(answers: Iterable[Answer]) -> list[Reading]:
+    """The readings that count."""
+    return [answer.reading for answer in answers if answer.ok]
+
+
+def single_figures(answers: Sequence[Answer], warmup: Answer | None) -> Json:
     """One user at a time."""
-    good = [a.reading for a in answers if a.ok]
-    decode = decode_spread(answers)
-    sources = {reading.token_source for reading in good}
+    good = good_readings(answers)
+    decode = decode_spread(good)
+    tpot = spread(1000 / r.decode_tok_s if r.decode_tok_s else None for r in good)
     tokens = spread(reading.completion_tokens for reading in good)
-    gaps = [gap for reading in good for gap in reading.gaps_s]
-    short = tokens is None or tokens["median"] < TOO_SHORT
+    sources = {reading.token_source for reading in good}
+    events = max(sum(len(reading.arrivals) for reading in good), 1)
     return {
         "n": len(good),
-        "failed": sum(1 for a in answers if not a.ok and not a.too_long),
+        "failed": sum(answer.failed for answer in answers),
         "ttft_ms": spread((r.ttft_s for r in good), 1000),
         "ttfo_ms": spread((r.ttfo_s for r in good), 1000),
         "decode_tok_s": decode,
         "e2e_tok_s": spread(r.e2e_tok_s for r in good),
-        "tpot_ms": spread((r.tpot_s for r in good), 1000) if decode else None,
+        "tpot_ms": tpot if decode else None,
         "e2e_ms": spread((r.e2e_s for r in good), 1000),
-        "icl_ms": percentiles(gaps, 1000),
-        "tokens_per_event": round(tokens["median"] * len(good) / (len(gaps) + len(good)), 3)
-        if tokens
-        else None,
+        "icl_ms": percentiles((gap for r in good for gap in r.gaps_s), 1000),
+        "tokens_per_event": round(sum(r.completion_tokens for r in good) / events, 3),
         "completion_tokens": tokens,
         "prompt_tokens": spread(r.prompt_tokens for r in good),
         "finish_reasons": dict(Counter(r.finish_reason or "none" for r in good)),
         "token_source": min(sources, default=None),  # chunks, the weakest, sorts first
-        "comparable": not short and "chunks" not in sources,
-        "warmup_ttft_ms": warmup.reading.ttft_s * 1000
-        if warmup and warmup.reading.ttft_s
-        else None,
+        "comparable": tokens is not None
+        and tokens["median"] >= TOO_SHORT
+        and "chunks" not in sources,
+        "warmup_ttft_ms": (warmup.reading.ttft_s or 0.0) * 1000 or None if warmup else None,
     }
 
 
-def burst_figures(answers: Sequence[Answer]) -> tuple[float | None, float | None]:
-    """Tokens a second of all users: over the whole wall time, and while all were decoding."""
-    runs = [(a.t0, a.reading) for a in answers if a.reading.arrivals]
+def burst_speeds(answers: Sequence[Answer]) -> tuple[float | None, float | None]:
+    """Tokens a second of all users: over the wall time, and while all of them were decoding."""
+    runs = [(a.t0, a.reading) for a in answers]
     begin, end = min(t0 for t0, _ in runs), max(t0 + r.arrivals[-1] for t0, r in runs)
-    total = sum(r.completion_tokens for _, r in runs)
-    full_from = max(t0 + r.arrivals[0] for t0, r in runs)
-    full_to = min(t0 + r.arrivals[-1] for t0, r in runs)
+    all_from = max(t0 + r.arrivals[0] for t0, r in runs)
+    all_to = min(t0 + r.arrivals[-1] for t0, r in runs)
     steady = None
-    if full_to - full_from > 0.2 * (end - begin):
-        inside = sum(r.tokens_by(full_to - t0) - r.tokens_by(full_from - t0) for t0, r in runs)
-        steady = inside / (full_to - full_from)
-    return (total / (end - begin) if end > begin else None), steady
+    if all_to - all_from > 0.2 * (end - begin):
+        inside = sum(r.tokens_by(all_to - t0) - r.tokens_by(all_from - t0) for t0, r in runs)
+        steady = inside / (all_to - all_from)
+    return sum(r.completion_tokens for _, r in runs) / (
+        end - begin
+    ) if end > begin else None, steady
 
 
-def concurrent_figures(
-    rounds: Sequence[Sequence[Answer]], users: int, scenario: str | None = None
-) -> dict[str, Any]:
+def concurrent_figures(rounds: Sequence[Sequence[Answer]], scenario: str | None = None) -> Json:
     """Several users at once; where any failed there is no speed, for survivors flatter."""
     answers = [answer for burst in rounds for answer in burst]
-    failed = sum(1 for a in answers if not a.ok)
-    whole = [burst_figures(burst) for burst in rounds] if answers and not failed else []
-    good = [a.reading for a in answers] if whole else []
-    school = scenario is not None
+    whole = all(answer.ok for answer in answers)
+    good = good_readings(answers) if whole else []
+    speeds = [burst_speeds(burst) for burst in rounds] if whole else []
+    starts = [[answer.t0 for answer in burst] for burst in rounds]
+    school = spread(r.e2e_tok_s for r in good)  # the school divides by the whole time of a request
     return {
-        "users": users,
+        "users": len(rounds[0]),
         "rounds": len(rounds),
         "requests": len(answers),
-        "failed": failed,
-        "aggregate_tok_s": spread(aggregate for aggregate, _ in whole),
-        "steady_tok_s": spread(steady for _, steady in whole),
-        "per_user_tok_s": spread(r.e2e_tok_s for r in good)
-        if school
-        else decode_spread(answers if whole else []),
+        "failed": sum(not answer.ok for answer in answers),
+        "aggregate_tok_s": spread(aggregate for aggregate, _ in speeds),
+        "steady_tok_s": spread(steady for _, steady in speeds),
+        "per_user_tok_s": school if scenario else decode_spread(good),
         "ttft_ms": spread((r.ttft_s for r in good), 1000),
-        "e2e_s": percentiles((r.e2e_s or 0.0 for r in good), always=school) if good else None,
-        "start_spread_ms": round(
-            max(1000 * (max(x) - min(x)) for x in ([a.t0 for a in b] for b in rounds)), 3
-        )
-        if rounds
-        else None,
+        "e2e_s": percentiles(r.e2e_s or 0.0 for r in good) if good else None,
+        "start_spread_ms": round(1000 * max(max(t) - min(t) for t in starts), 3) if whole else None,
         "scenario": scenario,
     }
 
 
-def published_total(rounds: Sequence[Sequence[Answer]]) -> float | None:
-    """All tokens over the wall time of the burst, as the published method has it."""
-    if not rounds or any(not a.ok for burst in rounds for a in burst):
-        return None
-    walls = [
-        max(a.t0 + a.published.end_s for a in burst) - min(a.t0 for a in burst) for burst in rounds
-    ]
-    return statistics.median(
-        sum(a.published.tokens for a in burst) / wall
-        for burst, wall in zip(rounds, walls, strict=True)
+def long_figures(answers: Sequence[Answer], unfit: str = "") -> Json:
+    """The long prompt: prefill speed = uncached prompt tokens / TTFT."""
+    good = good_readings(answers)
+    failed = "not_supported" if unfit or any(a.too_long for a in answers) else "failed"
+    figures: Json = {
+        "wall_s": spread(r.stream_end_s for r in good),
+        "ttft_ms": spread((r.ttft_s for r in good), 1000),
+        "prefill_tok_s": spread(
+            (r.prompt_tokens - (r.cached_tokens or 0)) / r.ttft_s
+            for r in good
+            if r.prompt_tokens and r.ttft_s
+        ),
+    }
+    medians = {name: value["median"] if value else None for name, value in figures.items()}
+    return (
+        {f"{name}_spread": value for name, value in figures.items()}
+        | medians
+        | {
+            "state": "measured" if good else failed,
+            "prompt_tokens": good[-1].prompt_tokens if good else None,
+            "cached_tokens": good[-1].cached_tokens if good else None,
+            "n": len(good),
+            "reason": unfit or next((a.reading.detail for a in answers if not a.ok), ""),
+        }
     )
 
 
-def published_median(answers: Sequence[Answer], name: str) -> float | None:
-    """Median of one of the published method's figures, absurd ones left out."""
-    seen = [a.published for a in answers if a.ok and a.published.ok]
-    values = [getattr(p, name) for p in seen if p.tok_s < ABSURD_TOK_S]
-    return round(statistics.median(values), 4) if values else None
-
-
-def kendall_p(values: Sequence[float]) -> float:
-    """Two-sided p of a trend in a series (Kendall's tau against time, normal approximation)."""
-    n = len(values)
-    score = sum((b > a) - (b < a) for a, b in itertools.combinations(values, 2))
-    sigma = math.sqrt(n * (n - 1) * (2 * n + 5) / 18) if n > 1 else 1.0
+def kendall_p(series: Sequence[float]) -> float:
+    """Two-sided p of a trend (Kendall's tau against time, normal approximation)."""
+    n = len(series)
+    score = sum((b > a) - (b < a) for a, b in itertools.combinations(series, 2))
+    sigma = math.sqrt(n * (n - 1) * (2 * n + 5) / 18)
     return math.erfc(max(abs(score) - 1, 0) / sigma / math.sqrt(2))
 
 
-def sustained_figures(
-    done: Sequence[tuple[str, Answer]], start: float, seconds: float
-) -> dict[str, Any]:
-    """Tokens by the minute they arrived in, and the drift of the decode speed over time."""
-    good = [(kind, a.t0 - start, a.reading) for kind, a in done if a.ok]
+def sustained_figures(done: Iterable[tuple[str, Answer]], start: float, seconds: float) -> Json:
+    """Tokens by the minute in which they came, and the drift of the decode speed.
+
+    For the drift each request is set against the median of its own kind of prompt, so that the
+    mix plays no part; the first minute is left out of the trend.
+    """
+    runs = [(kind, a.t0 - start, a.reading) for kind, a in done if a.ok]
     width = min(60.0, seconds / 3)
-    edges = [width * i for i in range(int(seconds / width + 1e-6) + 1)]
-    arrived = [sum(r.tokens_by(edge - t0) for _, t0, r in good) for edge in edges]
-    usual = {
-        kind: statistics.median(speeds)
-        for kind in {kind for kind, _, _ in good}
-        if (speeds := [r.decode_tok_s for k, _, r in good if k == kind and r.decode_tok_s])
-    }
-    relative = [(t0, r.decode_tok_s / usual[kind]) for kind, t0, r in good if r.decode_tok_s]
-    early = [speed for t0, speed in relative if t0 < seconds / 3]
-    late = [speed for t0, speed in relative if t0 >= seconds * 2 / 3]
-    drift = (
-        100 * (statistics.median(late) / statistics.median(early) - 1) if early and late else None
-    )
-    bins = [[s for t0, s in relative if a <= t0 < b] for a, b in itertools.pairwise(edges)]
-    series = [statistics.median(speeds) for speeds in bins[1:] if speeds]
+    edges = [width * n for n in range(int(seconds / width + 1e-6) + 1)]
+    came = [sum(r.tokens_by(edge - t0) for _, t0, r in runs) for edge in edges]
+    speeds: dict[str, list[tuple[float, float]]] = {}
+    for kind, t0, reading in runs:
+        if reading.decode_tok_s:
+            speeds.setdefault(kind, []).append((t0, reading.decode_tok_s))
+    relative = [
+        (t0, speed / statistics.median(s for _, s in same))
+        for same in speeds.values()
+        for t0, speed in same
+    ]
+
+    def usual(begin: float, end: float) -> float | None:
+        within = [speed for t0, speed in relative if begin <= t0 < end]
+        return statistics.median(within) if within else None
+
+    early, late = usual(0, seconds / 3), usual(seconds * 2 / 3, math.inf)
+    drift = round(100 * (late / early - 1), 2) if early and late else None
+    series = [s for a, b in itertools.pairwise(edges[1:]) if (s := usual(a, b)) is not None]
     verdict = "too_short"
     if drift is not None and len(series) >= 6:
         real = abs(drift) > 5 and kendall_p(series) < 0.05
         verdict = ("slower" if drift < 0 else "faster") if real else "none"
+    total = sum(r.tokens_by(seconds - t0) for _, t0, r in runs)
     return {
-        "tok_s": round(sum(r.tokens_by(seconds - t0) for _, t0, r in good) / seconds, 3)
-        if good
-        else None,
-        "per_minute_tok_s": [round((b - a) / width, 3) for a, b in itertools.pairwise(arrived)],
-        "drift_pct": None if drift is None else round(drift, 2),
+        "tok_s": round(total / seconds, 3) if runs else None,
+        "per_minute_tok_s": [round((b - a) / width, 3) for a, b in itertools.pairwise(came)],
+        "drift_pct": drift,
         "drift": verdict,
-        "requests": len(done),
-        "failed": sum(1 for _, a in done if not a.ok and not a.too_long),
     }
+
+
+def published_total(rounds: Sequence[Sequence[Answer]]) -> float | None:
+    """All tokens over the wall time of a burst, as the published method has it."""
+    speeds = []
+    for burst in rounds:
+        if any(not answer.ok for answer in burst):
+            return None
+        wall = max(a.t0 + a.published.end_s for a in burst) - min(a.t0 for a in burst)
+        speeds.append(sum(a.published.tokens for a in burst) / wall)
+    return round(statistics.median(speeds), 3)
+
+
+def published_median(answers: Iterable[Answer], name: str, scale: float = 1.0) -> float | None:
+    """Median of one of the published method's figures, absurd ones left out."""
+    seen = [a.published for a in answers if a.ok]
+    figure = spread((getattr(p, name) for p in seen if p.ok and p.tok_s < ABSURD_TOK_S), scale)
+    return float(figure["median"]) if figure else None
 
 
 def degenerate(text: str) -> str:
     """Say why a text is not words (``!!!!``, ``lockhandlehandle``, no letters), or nothing."""
-    text = text.strip()
-    dense = re.sub(r"\s", "", text)
+    text = text.strip()[:4000]
+    dense = "".join(text.split())
     if sum(c.isalpha() for c in dense) < max(0.5 * len(dense), 4):
-        return "the answer has hardly any letters"
+        return f"the answer has hardly any letters: {text[:40]!r}"
     if text.count("\ufffd") * 20 > len(text):
         return "the answer is broken text"
-    repeated = re.search(r"(.{1,20}?)\1{5,}", text[:2000], re.DOTALL)
-    if repeated and len(repeated[0]) > 0.5 * min(len(text), 2000):
-        return f"the answer repeats {repeated[1]!r}"
+    repeated = re.search(r"(.{1,20}?)\1{5,}", text, re.DOTALL)
     words = re.findall(r"\w+", text.lower())
-    if len(words) >= 12 and len(set(words)) < 0.25 * len(words):
-        return "the answer repeats a few words"
+    few = len(words) >= 12 and len(set(words)) < min(0.25 * len(words), 25)
+    if few or (repeated and len(repeated[0]) > 0.5 * len(text)):
+        return f"the answer repeats itself: {text[-40:]!r}"
     return ""
 
 
@@ -1371,359 +1177,304 @@ SCHOOL_LADDER = (1, 2, 4, 8, 16)
 TOO_SHORT = 64
 """Answers with fewer tokens say little of decode speed."""
 ABSURD_TOK_S = 5000.0
-"""No stream of one user on this hardware comes near; the published method prints such figures
-where it saw no text at all."""
+"""What the published method prints where it saw no text at all; no single stream comes near."""
 SLOW_S = 10.0
+"""A request that takes longer is not repeated in a quick round."""
 
 
 class _Stop(Exception):
     """The rest of the round makes no sense."""
 
 
+@dataclass
 class StandardRound:
     """Runs the parts in order, keeps what each measured, and saves after every request."""
 
-    def __init__(
-        self,
-        client: Client,
-        watch: Watch,
-        data: dict[str, Any],
-        *,
-        users: Sequence[int],
-        quick: bool,
-        capabilities: Collection[str],
-        context_tokens: int | None,
-        say: Callable[[str], None],
-        save: Callable[[dict[str, Any]], None],
-    ) -> None:
-        self.client, self.watch, self.data = client, watch, data
-        self.ladder, self.users = users, 4 if 4 in users else users[-1]
-        self.quick, self.capabilities, self.context = quick, capabilities, context_tokens
-        self.say, self.save = say, save
-        self.notes: dict[str, str] = {}
+    client: Client
+    watch: Watch
+    data: Json
+    ladder: Sequence[int]
+    context: int | None
+    capabilities: Collection[str]
+    quick: bool
+    say: Callable[[str], None]
+    save: Callable[[Json], None]
+    notes: dict[str, str] = field(default_factory=dict)
 
-    def run(self, parts: Iterable[tuple[str, Callable[[], None]]]) -> dict[str, Any]:
+    @property
+    def users(self) -> int:
+        """Users of all parts but the ladder."""
+        return 4 if 4 in self.ladder else self.ladder[-1]
+
+    def run(self, parts: Iterable[tuple[str, Callable[[], None]]]) -> Json:
         """Run the parts; what was measured survives Ctrl-C and a server that dies."""
         try:
             self.watch.mark()
             for name, part in parts:
                 self.say(name)
-                before = len(self.client.answers)
+                before = self.client.requests
                 part()
                 self.watch.mark()
-                self._still_there(name, self.client.answers[before:])
+                self._still_there(name, self.client.readings[before:])
         except _Stop as stop:
             self.note("stopped", str(stop))
         except KeyboardInterrupt:
             self.client.abort()
-            self.note(
-                "interrupted", "the round was interrupted; what was measured until then is kept"
-            )
+            self.note("interrupted", "what was measured until the interruption is kept")
         self._look_back()
         return self.record()
 
-    def note(self, code: str, text: str) -> None:
-        """Keep one warning a code, the first."""
-        if code not in self.notes:
+    def note(self, code: str, text: str, seen: bool = True) -> None:
+        """Keep one warning of a kind, the first, if it was seen."""
+        if seen and code not in self.notes:
             self.notes[code] = text
             self.say(f"warning: {code}: {text}")
 
-    def record(self, **parts: Any) -> dict[str, Any]:
-        """Keep what parts measured, bring the verdicts up to date, and save."""
-        self.data.update(parts)
+    def record(self, **parts: Any) -> Json:
+        """Keep what a part measured, bring the verdicts up to date, and save."""
         client, restarted = self.client, self.watch.restarted
-        self.data["stability"] = {
-            "requests": client.requests,
-            "failed": client.failed,
-            "errors": client.errors[:100],
-            "restarted": restarted,
+        self.data |= parts | {
+            "stability": {
+                "requests": client.requests,
+                "failed": client.failed,
+                "errors": client.errors[:100],
+                "restarted": restarted,
+            },
+            "warnings": [f"{code}: {text}" for code, text in self.notes.items()],
         }
         if client.failed or restarted:
             self.data["stable"] = False
-        self.data["acceptance"] = acceptance(self.watch.first, self.watch.last)
-        self.data["acceptance"] = self.data["acceptance"] or acceptance_from_timings(client.answers)
-        self.data["warnings"] = [f"{code}: {text}" for code, text in self.notes.items()]
+        counted = acceptance(self.watch.first, self.watch.last)
+        self.data["acceptance"] = counted or acceptance_of(client.readings)
         self.save(self.data)
         return self.data
 
-    def _still_there(self, part: str, answers: Sequence[Answer]) -> None:
+    def _still_there(self, part: str, readings: Sequence[Reading]) -> None:
         """Stop where the server hangs, or answered nothing at all in a part."""
-        stuck = [a for a in answers if a.reading.error == "timeout"]
-        if stuck and not any(a.reading.arrivals for a in stuck):
-            if self.client.get("/health")[0] == 200:
-                self.note(
-                    "wedged", "/health answers 200, but requests get no token: restart the server"
-                )
+        stuck = [reading for reading in readings if reading.error == "timeout"]
+        silent = stuck and not any(reading.arrivals for reading in stuck)
+        if silent and self.client.get("/health") is not None:
+            self.note("wedged", "/health answers, but requests get no token: restart the server")
         if stuck:
-            raise _Stop(f"a request of {part} hung; the rest was not run, restart the server first")
-        if answers and all(a.reading.error and not a.too_long for a in answers):
-            raise _Stop(f"every request of {part} failed; the rest was not run")
+            raise _Stop(f"a request hung ({part}): restart the server before other tests")
+        lost = readings and all(
+            r.error in ("connect", "cut", "http", "no_output") for r in readings
+        )
+        if lost and self.client.failed:
+            raise _Stop(f"no request was answered ({part}); the rest was not run")
 
     def _look_back(self) -> None:
-        """What only the whole run can tell."""
-        first, last = self.watch.first, self.watch.last
+        """Name what only the whole run can tell."""
+        first, last, client = self.watch.first, self.watch.last, self.client
         made = _first(last, *GENERATED)
-        ours = sum(a.reading.completion_tokens for a in self.client.answers)
+        ours = sum(reading.completion_tokens for reading in client.readings)
         theirs = last.get(made, 0.0) - first.get(made, 0.0)
-        if made and not self.client.failed and theirs > 1.05 * ours + 64 * self.users:
-            self.note(
-                "other_traffic", f"the server generated {theirs:.0f} tokens, this round {ours}"
-            )
+        if made and not client.failed and theirs > 1.05 * ours + 64:
+            self.note("other_traffic", f"the server made {theirs:.0f} tokens, this round {ours}")
         preempted = "vllm:num_preemptions_total"
         if last.get(preempted, 0.0) > first.get(preempted, 0.0):
-            self.note(
-                "preempted",
-                "the engine preempted requests: the KV cache is too small for this load",
-            )
+            self.note("preempted", "the engine preempted requests: its KV cache is too small")
         speculation = acceptance(first, last)
         if speculation and not speculation["drafts"] and ours:
             self.note("speculation_inactive", "speculation is set up, but nothing was drafted")
-        if self.client.dropped:
-            self.note(
-                "field_dropped",
-                f"refused by the server and left out: {', '.join(self.client.dropped)}",
-            )
+        if client.dropped:
+            self.note("field_dropped", f"refused and left out: {', '.join(client.dropped)}")
         if self.watch.restarted:
             self.note("restarted", "the server restarted during the round")
-        served = {a.reading.model for a in self.client.answers if a.reading.model}
-        if served - {self.client.model}:
-            self.note(
-                "wrong_model",
-                f"asked for {self.client.model}, answered by {', '.join(sorted(served))}",
-            )
-
-    # The parts, in the order of a full round.
+        others = {r.model for r in client.readings if r.model} - {client.model}
+        if others:
+            names = ", ".join(sorted(filter(None, others)))
+            self.note("wrong_model", f"asked for {client.model}, answered by {names}")
 
     def smoke(self) -> None:
         """Before any figure: words, a tool call where claimed, an image where claimed."""
         answer = self.client.ask(Ask("Escribe una frase sencilla sobre el mar.", 24), "smoke test")
         trouble = degenerate(answer.reading.text) if answer.ok else answer.reading.detail
-        smoke: dict[str, Any] = {
-            "words": not trouble,
-            "tool_call": None,
-            "image": None,
-            "message": trouble,
-        }
+        seen: Json = {"words": not trouble, "tool_call": None, "image": None, "message": trouble}
         if trouble and answer.ok:
             self.note("garbage_output", trouble)
         if "tools" in self.capabilities:
-            ask = Ask("What is the weather in Lima now? Use the tool.", 256, extra={"tools": TOOLS})
+            extra = {"tools": [{"type": "function", "function": TOOL}]}
+            ask = Ask("What is the weather in Lima now? Use the tool.", 256, extra=extra)
             reading = self.client.ask(ask, "smoke test, tool call").reading
             called = "get_weather" in reading.tool_names
-            smoke["tool_call"] = (
-                None if reading.finish_reason == "length" and not called else called
-            )
+            seen["tool_call"] = called if called or reading.finish_reason != "length" else None
             if not called:
-                self.note("no_tool_call", "the recipe claims tools, but no tool call came")
+                self.note("no_tool_call", "tools are claimed, but no tool call came")
         if "image" in self.capabilities:
-            picture = {"type": "image_url", "image_url": {"url": red_square_png()}}
-            text = {"type": "text", "text": "Which colour fills this picture? One word."}
-            reading = self.client.ask(Ask([text, picture], 128), "smoke test, image").reading
-            seen = re.search(r"\b(red|roj[oa]|crimson|scarlet)\b", reading.text, re.IGNORECASE)
-            smoke["image"] = (
-                bool(seen) if reading.ok and reading.finish_reason != "length" else None
-            )
-            if not seen:
+            question = {"type": "text", "text": "Which colour fills this picture? One word."}
+            picture = {"type": "image_url", "image_url": {"url": red_square()}}
+            reading = self.client.ask(Ask([question, picture], 128), "smoke test, image").reading
+            named = bool(re.search(r"\b(red|roj[oa]|crimson)\b", reading.text, re.IGNORECASE))
+            seen["image"] = named if named or reading.finish_reason != "length" else None
+            if not named:
                 self.note("no_image", f"a red square was described as {reading.text[-60:]!r}")
-        self.record(smoke=smoke)
+        self.record(smoke=seen)
 
     def published(self) -> None:
         """The published method as it was run: one prompt, no nonce, no warm-up."""
-        ask = Ask(writing_prompt(), nonce=False)
-        single = [self.client.ask(ask, "published, one user") for _ in range(3)]
-        self._publish("separate_pass", single=single)
-        self._publish("separate_pass", rounds=[self.client.burst([ask] * self.users, "published")])
+        ask, own = Ask(writing_prompt(), nonce=False), "separate_pass"
+        singles = [self.client.ask(ask, "published method") for _ in range(3)]
+        self._publish(own, singles=singles)
+        self._publish(own, rounds=[self.client.burst([ask] * self.users, "published method")])
         if self._fits(LONG_LINES * 15):
-            answer = self.client.ask(Ask(long_prompt(), 100, nonce=False), "published, long prompt")
-            self._publish("separate_pass", long=[answer])
+            ask = Ask(long_prompt(), 100, nonce=False)
+            self._publish(own, long=[self.client.ask(ask, "published method, long prompt")])
 
     def _publish(
         self,
         read_from: str,
-        *,
-        single: Sequence[Answer] = (),
+        singles: Sequence[Answer] = (),
         rounds: Sequence[Sequence[Answer]] = (),
         long: Sequence[Answer] = (),
     ) -> None:
         """Keep the published method's figures, unless its own pass has given them."""
-        figures = dict(self.data["published_method"])
-        if figures["read_from"] not in (None, read_from):
-            return
-        figures["read_from"] = read_from
-        if single:
-            figures["single_user_tok_s"] = published_median(single, "tok_s")
-            figures["ttft_ms"] = _times(published_median(single, "ttft_s"), 1000)
-            figures["n"] = sum(1 for a in single if a.ok)
-        if rounds and len(rounds[0]) == 4:
-            figures["four_users_total_tok_s"] = published_total(rounds)
-        if long:
-            figures["long_prompt_46k_s"] = published_median(long, "end_s")
-        self.record(published_method=figures)
+        figures: Json = self.data["published_method"]
+        if figures["read_from"] in (None, read_from):
+            figures["read_from"] = read_from
+            if singles:
+                figures["n"] = sum(answer.ok for answer in singles)
+                figures["single_user_tok_s"] = published_median(singles, "tok_s")
+                figures["ttft_ms"] = published_median(singles, "ttft_s", 1000)
+            if rounds and len(rounds[0]) == 4:
+                figures["four_users_total_tok_s"] = published_total(rounds)
+            if long:
+                figures["long_prompt_46k_s"] = published_median(long, "end_s")
+            self.record()
 
     def single(self, repeats: int) -> None:
         """One user at a time, after a warm-up."""
-        warmup: Answer | None = self.client.ask(Ask(writing_prompt()), "warm-up")
-        answers: list[Answer] = []
-        if self.quick and warmup and (warmup.reading.e2e_s or 0.0) > SLOW_S:
+        ask, answers = Ask(writing_prompt()), list[Answer]()
+        warmup: Answer | None = self.client.ask(ask, "warm-up")
+        if warmup and self.quick and (warmup.reading.e2e_s or 0.0) > SLOW_S:
             answers, warmup, repeats = [warmup], None, 0
         for number in range(repeats):
-            answers.append(self.client.ask(Ask(writing_prompt()), f"one user, {number + 1}"))
+            answers.append(self.client.ask(ask, f"one user, request {number + 1}"))
             self._keep_single(answers, warmup)
         self._keep_single(answers, warmup)
-        self._judge_single([a.reading for a in answers if a.ok])
-        self._publish("same_bytes", single=answers)
+        self._doubt(good_readings(answers))
+        self._publish("same_bytes", singles=answers)
 
     def _keep_single(self, answers: Sequence[Answer], warmup: Answer | None) -> None:
         figures = single_figures(answers, warmup)
         figures["comparable"] = figures["comparable"] and "garbage_output" not in self.notes
         self.record(single=figures)
 
-    def _judge_single(self, good: Sequence[Reading]) -> None:
-        """Name what makes the answers doubtful."""
-        if not good:
-            return
-        tokens = statistics.median(reading.completion_tokens for reading in good)
-        if tokens < TOO_SHORT:
-            self.note(
-                "too_short",
-                f"the answers have {tokens:.0f} tokens; below {TOO_SHORT} speeds say little",
-            )
-        elif tokens < 150 and any(reading.finish_reason == "stop" for reading in good):
-            self.note(
-                "early_stop", f"the answers stop after {tokens:.0f} of the 300 tokens asked for"
-            )
-        if hidden := next((why for r in good if (why := r.hidden_reasoning())), ""):
-            self.note(
-                "hidden_reasoning", f"decode speed cannot be measured: {hidden}; see e2e_tok_s"
-            )
-        if any(reading.token_source == "chunks" for reading in good):
-            self.note("chunks_only", "no usage came: tokens are counted by events, a lower bound")
-        if any(2 * (r.cached_tokens or 0) > (r.prompt_tokens or 1) for r in good):
-            self.note(
-                "cached_prompt",
-                "a cache answered most of the short prompt: its TTFT is not prefill",
-            )
-        if garbage := next((why for r in good if (why := degenerate(r.text))), ""):
-            self.note("garbage_output", garbage)
-        if any(r.reasoning_field == "reasoning" and r.ttfo_s != r.ttft_s for r in good):
-            self.note(
-                "published_blind",
-                "the published method does not see this server's reasoning: "
-                "its TTFT is too long and its speed too high",
-            )
+    def _doubt(self, good: Sequence[Reading]) -> None:
+        """Name what makes the answers of one user doubtful."""
+        tokens = statistics.median([r.completion_tokens for r in good] or [300])
+        hidden = next((why for r in good if (why := r.hidden_reasoning())), "")
+        garbage = next((why for r in good if (why := degenerate(r.text))), "")
+        blind = any(r.reasoning_field == "reasoning" and r.ttfo_s != r.ttft_s for r in good)
+        cached = any(2 * (r.cached_tokens or 0) > (r.prompt_tokens or 1) for r in good)
+        stopped = any(r.finish_reason == "stop" for r in good)
+        chunks = any(not r.usage_tokens and not r.id_tokens for r in good)
+        few = f"answers of {tokens:.0f} tokens, where 300 may come"
+        self.note("too_short", f"{few}: they say little of speed", tokens < TOO_SHORT)
+        self.note("early_stop", few, stopped and TOO_SHORT <= tokens < 150)
+        self.note("hidden_reasoning", f"decode speed cannot be known: {hidden}", bool(hidden))
+        self.note("published_blind", "the published method does not see this reasoning", blind)
+        self.note("chunks_only", "no usage is sent: events were counted, a lower bound", chunks)
+        self.note("cached_prompt", "a cache held most of the prompt: TTFT is not prefill", cached)
+        self.note("garbage_output", garbage, bool(garbage))
 
     def concurrent(self, repeats: int, *, warm: bool = False) -> None:
         """All users at once, each with a prompt of its own, for each step of the ladder."""
-        curve: list[dict[str, Any]] = []
+        curve: list[Json] = []
         for users in self.ladder:
             asks = [Ask(writing_prompt(user)) for user in range(users)]
             if warm:
                 self.client.burst(asks, f"{users} users, warm-up")
             rounds: list[list[Answer]] = []
-            for number in range(repeats):
-                rounds.append(self.client.burst(asks, f"{users} users, round {number + 1}"))
-                figures = concurrent_figures(rounds, users)
-                done = {"concurrent": figures} if users == self.users else {}
-                self.record(users_curve=[*curve, figures] if len(self.ladder) > 1 else [], **done)
+            while len(rounds) < repeats:
+                rounds.append(self.client.burst(asks, f"{users} users, round {len(rounds) + 1}"))
+                figures = concurrent_figures(rounds)
+                main = {"concurrent": figures} if users == self.users else {}
+                self.record(users_curve=[*curve, figures] if self.ladder[1:] else [], **main)
             curve.append(figures)
             if users == self.users:
                 self._publish("same_bytes", rounds=rounds)
-            if figures["failed"]:
-                self.note(
-                    "concurrency_failed",
-                    f"{figures['failed']} of {figures['requests']} requests of "
-                    f"{users} users failed: no speed comes from the rest",
-                )
+            if bad := figures["failed"]:
+                why = f"{figures['requests'] - bad}/{figures['requests']} requests succeeded"
+                self.note("concurrency_failed", f"{why} with {users} users: no speed is given")
 
     def long(self, repeats: int) -> None:
         """The prompt of about 46,000 tokens, sized by the server's own count."""
-        sample = 100
+        sample, lines, each = 100, LONG_LINES, 15.0
         probe = self.client.ask(Ask(long_prompt(sample), 1), "long prompt, sizing")
-        lines, counted = LONG_LINES, probe.reading.prompt_tokens
-        each = max(counted - 40, sample) / sample if counted else 15.0
+        if probe.reading.prompt_tokens:
+            each = max(probe.reading.prompt_tokens - 40, sample) / sample
         if not 0.8 < each * LONG_LINES / LONG_TOKENS < 1.2:
             lines = round(LONG_TOKENS / each)
-        if probe.too_long or not self._fits(round(lines * each)):
-            need = f"{lines * each:.0f} + 100 tokens"
-            reason = f"the prompt needs {need}, the context is {self.context or 'smaller'}"
-            self.note("not_supported", f"long prompt: {reason}")
-            self.record(long_prompt=long_figures([], "not_supported", reason))
+        need = round(lines * each)
+        if probe.too_long or not self._fits(need):
+            have = self.context or probe.reading.detail
+            unfit = f"the prompt needs {need} + 100 tokens, the context holds {have}"
+            self.note("not_supported", f"long prompt: {unfit}")
+            self.record(long_prompt=long_figures([], unfit))
             return
         answers: list[Answer] = []
-        for number in range(repeats):
-            answers.append(
-                self.client.ask(Ask(long_prompt(lines), 100), f"long prompt {number + 1}")
-            )
+        while len(answers) < repeats and not any(a.too_long for a in answers):
+            ask = Ask(long_prompt(lines), 100)
+            answers.append(self.client.ask(ask, f"long prompt, request {len(answers) + 1}"))
             self.record(long_prompt=long_figures(answers))
-        cached = [
-            a
-            for a in answers
-            if 10 * (a.reading.cached_tokens or 0) > (a.reading.prompt_tokens or 1)
-        ]
-        if cached:
-            self.note("cached_long_prompt", "a cache answered part of the long prompt")
+        if any(
+            10 * (r.cached_tokens or 0) > (r.prompt_tokens or 1) for r in good_readings(answers)
+        ):
+            self.note("cached_long_prompt", "a cache held part of the long prompt")
         self._publish("same_bytes", long=answers)
 
     def _fits(self, tokens: int) -> bool:
         return self.context is None or tokens + 100 <= self.context
 
     def stability(self) -> None:
-        """Rounds of all users and the long prompt; any failure or restart makes it unstable."""
+        """Rounds of all users, and the long prompt; a failure or a restart makes it unstable."""
         asks = [Ask(writing_prompt(user)) for user in range(self.users)]
-        speeds: list[float] = []
-        for number in range(3):
-            burst = self.client.burst(asks, f"stability, round {number + 1}")
-            speeds += [total for total in [published_total([burst])] if total]
-            self.record()
+        bursts = [self.client.burst(asks, f"stability, round {n + 1}") for n in range(3)]
         if self._fits(LONG_LINES * 15):
             self.client.ask(Ask(long_prompt(), 100), "stability, long prompt")
+        speeds = [speed for burst in bursts if (speed := published_total([burst]))]
         if speeds and min(speeds) < 0.7 * max(speeds):
             self.note("speed_drop", f"rounds ran at {min(speeds):.1f} to {max(speeds):.1f} tok/s")
         self.watch.mark()
-        stable = None if self.watch.restarted is None else not self.watch.restarted
-        self.record(stable=stable)
+        self.record(stable=None if self.watch.restarted is None else True)
 
     def varied(self) -> None:
         """Each kind of work at two temperatures, with the acceptance of speculation."""
-        rows: list[dict[str, Any]] = []
+        rows: list[Json] = []
         for temperature, (kind, prompt) in itertools.product((0.0, 0.7), varied_prompts().items()):
-            before = self.watch.mark()
-            answers: list[Answer] = []
-            while len(answers) < 3:
-                answers.append(
-                    self.client.ask(Ask(prompt, 400, temperature), f"{kind} at {temperature}")
-                )
-                if not answers[-1].ok or (answers[-1].reading.e2e_s or 0.0) > SLOW_S:
-                    break
-            counted = acceptance(before, self.watch.mark()) or acceptance_from_timings(answers)
-            good = [a.reading for a in answers if a.ok]
-            state = "measured" if good else "not_supported" if answers[0].too_long else "failed"
-            rows.append(
-                {
-                    "workload": kind,
-                    "temperature": temperature,
-                    "n": len(good),
-                    "state": state,
-                    "decode_tok_s": decode_spread(answers),
-                    "acceptance": counted,
-                    "ttft_ms": spread((r.ttft_s for r in good), 1000),
-                    "failed": sum(1 for a in answers if not a.ok and not a.too_long),
-                }
-            )
+            before, answers = self.watch.mark(), list[Answer]()
+            slow = False
+            while len(answers) < 3 and not slow:
+                ask = Ask(prompt, 400, temperature)
+                answers.append(self.client.ask(ask, f"{kind} at {temperature}"))
+                slow = not answers[-1].ok or (answers[-1].reading.e2e_s or 0.0) > SLOW_S
+            good = good_readings(answers)
+            unfit = any(answer.too_long for answer in answers)
+            row = {
+                "workload": kind,
+                "temperature": temperature,
+                "n": len(good),
+                "failed": sum(answer.failed for answer in answers),
+                "state": "measured" if good else "not_supported" if unfit else "failed",
+                "decode_tok_s": decode_spread(good),
+                "ttft_ms": spread((r.ttft_s for r in good), 1000),
+                "acceptance": acceptance(before, self.watch.mark()) or acceptance_of(good),
+            }
+            rows.append(row)
             self.record(varied=rows)
 
     def sustained(self, minutes: float) -> None:
-        """Closed loop: each user sends its next request when the last one has ended."""
-        prompts = list(varied_prompts().items())
-        unfit = {r["workload"] for r in self.data["varied"] if r["state"] == "not_supported"}
-        prompts = [(kind, prompt) for kind, prompt in prompts if kind not in unfit]
+        """Closed loop: each user sends its next request when its last one has ended."""
+        unfit = {row["workload"] for row in self.data["varied"] if row["state"] == "not_supported"}
+        prompts = [(k, prompt) for k, prompt in varied_prompts().items() if k not in unfit]
         done: list[tuple[str, Answer]] = []
-        before, start, seconds = self.watch.mark(), clock(), minutes * 60
-        over = threading.Event()
+        before, over, seconds = self.watch.mark(), threading.Event(), minutes * 60
+        start = clock()
 
         def work(turn: int) -> None:
             failures = 0
-            while clock() - start < seconds and not over.is_set() and failures < 5:
+            while clock() - start < seconds and failures < 3 and not over.is_set():
                 kind, prompt = prompts[turn % len(prompts)]
                 answer = self.client.ask(Ask(prompt, 400, 0.7 * (turn % 2)), f"sustained, {kind}")
                 done.append((kind, answer))
@@ -1734,225 +1485,47 @@ class StandardRound:
         workers = [threading.Thread(target=work, args=(n,), daemon=True) for n in range(self.users)]
         for worker in workers:
             worker.start()
+        low: list[int] = []
         try:
-            while any(worker.is_alive() for worker in workers):
-                workers[0].join(15.0) if workers[0].is_alive() else over.wait(1.0)
-                self._keep_sustained(done, start, seconds, before)
+            while alive := [worker for worker in workers if worker.is_alive()]:
+                alive[0].join(15.0)
+                after = self.watch.mark()
+                low += [free for free in [mem_available()] if free and self.client.endpoint.local]
+                ran = min(clock() - start, seconds)
+                figures = sustained_figures(list(done), start, ran) | {
+                    "minutes": round(ran / 60, 3),
+                    "users": self.users,
+                    "requests": len(done),
+                    "failed": sum(answer.failed for _, answer in list(done)),
+                    "acceptance": acceptance(before, after)
+                    or acceptance_of([answer.reading for _, answer in list(done)]),
+                    "mem_available_low_bytes": min(low, default=None),
+                }
+                self.record(sustained=figures)
         finally:
             over.set()
-        self._keep_sustained(done, start, seconds, before)
-        if self.data["sustained"]["drift"] in ("slower", "faster"):
-            self.note(
-                "drift", f"speed drifted by {self.data['sustained']['drift_pct']} % over the run"
-            )
-
-    def _keep_sustained(
-        self,
-        done: Sequence[tuple[str, Answer]],
-        start: float,
-        seconds: float,
-        before: Mapping[str, float],
-    ) -> None:
-        ran = min(clock() - start, seconds)
-        after = self.watch.mark()
-        figures = sustained_figures(list(done), start, ran) | {
-            "minutes": round(ran / 60, 3),
-            "users": self.users,
-            "acceptance": acceptance(before, after) or acceptance_from_timings(a for _, a in done),
-            "mem_available_low_bytes": self.watch.mem_low,
-        }
-        self.record(sustained=figures)
+        if figures["drift"] in ("slower", "faster"):
+            self.note("drift", f"decode speed drifted by {figures['drift_pct']} % over the run")
 
     def school(self) -> None:
-        """The school's ladder: three scenarios, tok/s over the whole wall time, seed 42."""
+        """The school's ladder: three scenarios, greedy, seed 42, speed over all wall time."""
         scenarios = {
             "chat": ("Explica en pocas frases qué es un glaciar y cómo se mueve.", 256),
-            "qa": (
-                "¿Cómo se organiza una biblioteca escolar? Responde con detalle y ejemplos.",
-                512,
-            ),
-            "rag": (
-                f"Contexto: {log_text(265)} ¿Qué pasos tardaron más y qué conviene revisar?",
-                256,
-            ),
+            "qa": ("¿Cómo se organiza una biblioteca? Responde con detalle y con ejemplos.", 512),
+            "rag": (f"Contexto: {log_text(265)} ¿Qué pasos tardaron más y qué revisarías?", 256),
         }
-        curve: list[dict[str, Any]] = []
+        curve: list[Json] = []
         for (name, (prompt, tokens)), users in itertools.product(scenarios.items(), self.ladder):
             asks = [Ask(prompt, tokens, extra={"seed": 42})] * users
             self.client.burst(asks, f"{name}, {users} users, warm-up")
             rounds = [self.client.burst(asks, f"{name}, {users} users") for _ in range(3)]
-            curve.append(concurrent_figures(rounds, users, name))
-            self.record(users_curve=curve)
+            curve.append(concurrent_figures(rounds, name))
             self.watch.mark()
-
-
-def long_figures(answers: Sequence[Answer], state: str = "", reason: str = "") -> dict[str, Any]:
-    """The long prompt: prefill speed = uncached prompt tokens / TTFT."""
-    good = [a.reading for a in answers if a.ok]
-    state = state or (
-        "measured" if good else "not_supported" if all(a.too_long for a in answers) else "failed"
-    )
-    wall, ttft = spread(r.stream_end_s for r in good), spread((r.ttft_s for r in good), 1000)
-    speeds = spread(
-        (r.prompt_tokens - (r.cached_tokens or 0)) / r.ttft_s
-        for r in good
-        if r.prompt_tokens and r.ttft_s
-    )
-    return {
-        "state": state,
-        "prompt_tokens": good[-1].prompt_tokens if good else None,
-        "cached_tokens": good[-1].cached_tokens if good else None,
-        "wall_s": wall["median"] if wall else None,
-        "ttft_ms": ttft["median"] if ttft else None,
-        "prefill_tok_s": speeds["median"] if speeds else None,
-        "n": len(good),
-        "reason": reason or next((a.reading.detail for a in answers if not a.ok), ""),
-        "wall_s_spread": wall,
-        "ttft_ms_spread": ttft,
-        "prefill_tok_s_spread": speeds,
-    }
-
-
-def _times(value: float | None, factor: float) -> float | None:
-    return None if value is None else round(value * factor, 4)
-
-
-def look_at_server(client: Client) -> tuple[dict[str, Any], int | None, str]:
-    """Ask what is served: (server facts, context in tokens, a warning or nothing)."""
-    models = _dicts(_dict(client.get_json("/models", under_v1=True)).get("data"))
-    ids = [_text(model.get("id")) for model in models]
-    if not client.model and len(ids) == 1:
-        client.model = ids[0]
-    served = next((m for m in models if client.model in (m.get("id"), m.get("root"))), {})
-    warning = "" if served or not ids else f"the server lists {', '.join(ids)}, not {client.model}"
-    engine = _text(served.get("owned_by"))
-    version = _dict(client.get_json("/version") or client.get_json("/version", under_v1=True))
-    props = _dict(client.get_json("/props")) if engine in ("", "llamacpp") else {}
-    context = _count(served.get("max_model_len"))
-    context = context or _count(_dict(props.get("default_generation_settings")).get("n_ctx"))
-    seen = (
-        _text(version.get("version"))
-        or _text(version.get("release"))
-        or _text(props.get("build_info"))
-    )
-    facts = {
-        "base_url": client.endpoint.url,
-        "model": client.model or "unknown",
-        "engine": engine or None,
-        "engine_version": seen or None,
-    }
-    return facts, context, warning
-
-
-def run_round(
-    base_url: str,
-    model: str,
-    *,
-    method: str = "october",
-    quick: bool = False,
-    only: str | None = None,
-    users: int | Sequence[int] | None = 4,
-    context_tokens: int | None = None,
-    capabilities: Collection[str] = (),
-    api_key: str | None = None,
-    recipe_id: str | None = None,
-    simulated: bool = False,
-    tool_version: str = "",
-    restart_probe: Callable[[], str | None] | None = None,
-    progress: Callable[[str], None] | None = None,
-    save: Callable[[dict[str, Any]], None] | None = None,
-    sustained_minutes: float = 15.0,
-    limits: Limits = Limits(),
-) -> dict[str, Any]:
-    """Measure a server.
-
-    Args:
-        base_url: The endpoint, with or without ``/v1``.
-        model: The name to ask for; empty: the only one that is served.
-        method: ``october``, or ``school`` (ladders of users over three scenarios).
-        quick: Fewer repeats, no stability part: under two minutes.
-        only: One part alone: single, concurrent, long or stability.
-        users: Users at once; several numbers make a curve.
-        context_tokens: Longest sequence the server takes, where it does not say so itself.
-        capabilities: What the recipe claims; ``tools`` and ``image`` are tried in the smoke test.
-        api_key: Sent as a Bearer token, and never shown.
-        recipe_id: Noted in the result.
-        simulated: Noted in the result.
-        tool_version: Noted in the result.
-        restart_probe: Gives a word that changes when the server restarts.
-        progress: Called with a line for people.
-        save: Called with the result so far after every request.
-        sustained_minutes: Length of the sustained part of a full round; 0 leaves it out.
-        limits: When a request has failed.
-
-    Returns:
-        The round as JSON data. A failed request is a figure in it, not an exception; Ctrl-C gives
-        what was measured until then, with a warning.
-
-    Raises:
-        BadEndpoint: The base URL cannot be used.
-        ValueError: Another option has a bad value.
-    """
-    ladder = [users] if isinstance(users, int) else list(users or ())
-    ladder = ladder or list(SCHOOL_LADDER if method == "school" else (4,))
-    if method not in METHODS or only not in (None, *PARTS) or min(ladder) < 1:
-        raise ValueError(f"method is one of {METHODS}, only one of {PARTS}, users are 1 or more")
-    say = progress or (lambda line: None)
-    client = Client(Endpoint.parse(base_url), model, api_key, limits)
-    server, context, warning = look_at_server(client)
-    data = {
-        "schema_version": 1,
-        "method": method,
-        "started_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "tool_version": tool_version or "standalone",
-        "server": server,
-        "machine": None,
-        "recipe_id": recipe_id,
-        "simulated": simulated,
-        "smoke": None,
-        "single": None,
-        "concurrent": None,
-        "long_prompt": None,
-        "stable": None,
-        "varied": [],
-        "sustained": None,
-        "acceptance": None,
-        "users_curve": [],
-        "warnings": [],
-        "published_method": dict.fromkeys(
-            (
-                "single_user_tok_s",
-                "ttft_ms",
-                "four_users_total_tok_s",
-                "long_prompt_46k_s",
-                "read_from",
-            )
-        )
-        | {"n": 0},
-    }
-    watch = Watch(client, restart_probe)
-    run = StandardRound(
-        client,
-        watch,
-        data,
-        users=ladder,
-        quick=quick,
-        capabilities=capabilities,
-        context_tokens=context or context_tokens,
-        say=say,
-        save=save or (lambda so_far: None),
-    )
-    if warning:
-        run.note("wrong_model", warning)
-    watch.start()
-    try:
-        return run.run(plan(run, method, quick, only, sustained_minutes))
-    finally:
-        watch.stop()
+            self.record(users_curve=curve)
 
 
 def plan(
-    run: StandardRound, method: str, quick: bool, only: str | None, sustained_minutes: float
+    run: StandardRound, method: str, only: str | None, sustained_minutes: float
 ) -> list[tuple[str, Callable[[], None]]]:
     """The parts of a round, in order."""
     if method == "school":
@@ -1965,24 +1538,112 @@ def plan(
             "stability": run.stability,
         }
         return [(only, alone[only])]
-    singles, rounds, longs = (3, 1, 1) if quick else (6, 6, 3)
-    parts: list[tuple[str, Callable[[], None]]] = [
-        ("smoke test", run.smoke),
-        ("published method", run.published),
-        ("single", lambda: run.single(singles)),
-        ("concurrent", lambda: run.concurrent(rounds)),
+    singles, rounds, longs = (3, 1, 1) if run.quick else (6, 6, 3)
+    quick: list[tuple[str, Callable[[], None]]] = [
+        ("single user", lambda: run.single(singles)),
+        ("users at once", lambda: run.concurrent(rounds)),
         ("long prompt", lambda: run.long(longs)),
-        ("stability", run.stability),
-        ("varied", run.varied),
-        ("sustained", lambda: run.sustained(sustained_minutes)),
     ]
-    if quick:
-        return [parts[i] for i in (0, 2, 3, 4)]
-    return parts if sustained_minutes > 0 else parts[:-1]
+    full = [("stability", run.stability), ("varied prompts", run.varied)]
+    if sustained_minutes > 0:
+        full.append(("sustained load", lambda: run.sustained(sustained_minutes)))
+    smoke, published = ("smoke test", run.smoke), ("published method", run.published)
+    return [smoke, *quick] if run.quick else [smoke, published, *quick, *full]
+
+
+def look_at_server(client: Client) -> tuple[Json, int | None, str]:
+    """What is served: (facts, context in tokens where it is told, a warning or nothing)."""
+    models = _dicts(client.get_json("/v1/models").get("data"))
+    ids = [_text(model.get("id")) for model in models]
+    if not client.model and len(ids) == 1:
+        client.model = ids[0]
+    served: Json = next((m for m in models if client.model in (m.get("id"), m.get("root"))), {})
+    engine = _text(served.get("owned_by"))
+    props = client.get_json("/props") if engine in ("", "llamacpp") else {}
+    version = client.get_json("/version", "/v1/version") if not props else {}
+    names = (version.get("version"), version.get("release"), props.get("build_info"))
+    facts = {
+        "base_url": client.endpoint.url,
+        "model": client.model or "unknown",
+        "engine": engine or None,
+        "engine_version": next(filter(None, map(_text, names)), None),
+    }
+    context = _count(served.get("max_model_len"))
+    context = context or _count(_dict(props.get("default_generation_settings")).get("n_ctx"))
+    unlisted = f"the server lists {', '.join(ids)}, not {client.model or 'one model alone'}"
+    return facts, context, "" if served or not ids else unlisted
+
+
+def run_round(
+    base_url: str,
+    model: str,
+    *,
+    method: str = "october",
+    quick: bool = False,
+    only: str | None = None,
+    users: int | Sequence[int] | None = None,
+    context_tokens: int | None = None,
+    capabilities: Collection[str] = (),
+    api_key: str | None = None,
+    recipe_id: str | None = None,
+    simulated: bool = False,
+    tool_version: str = "",
+    restart_probe: Callable[[], str | None] | None = None,
+    progress: Callable[[str], None] | None = None,
+    save: Callable[[Json], None] | None = None,
+    sustained_minutes: float = 15.0,
+    limits: Limits | None = None,
+) -> Json:
+    """Measure a server, and return the round as JSON data.
+
+    Failed requests are figures in it; Ctrl-C gives what was measured until then, with a warning.
+    An empty ``model`` means the only one that is served; several ``users`` are a ladder.
+    ``context_tokens`` is for servers that do not tell theirs, ``capabilities`` what to try first
+    (tools, image). ``restart_probe`` gives a word that changes when the server restarts;
+    ``save`` is called with the result so far after every request.
+
+    Raises:
+        ValueError: The base URL or an option cannot be used.
+    """
+    ladder = [users] if isinstance(users, int) else list(users or ())
+    ladder = ladder or list(SCHOOL_LADDER if method == "school" else (4,))
+    if method not in METHODS or only not in (None, *PARTS) or min(ladder) < 1:
+        raise ValueError(f"method is one of {METHODS}, only one of {PARTS}, users are 1 or more")
+    client = Client(Endpoint.parse(base_url), model, api_key, limits or Limits())
+    server, context, unlisted = look_at_server(client)
+    data = empty_round(method, server, tool_version or "standalone", recipe_id, simulated)
+    watch, context = Watch(client, restart_probe), context or context_tokens
+    say, keep = progress or (lambda _: None), save or (lambda _: None)
+    run = StandardRound(client, watch, data, ladder, context, capabilities, quick, say, keep)
+    run.note("wrong_model", unlisted, bool(unlisted))
+    return run.run(plan(run, method, only, sustained_minutes))
+
+
+def empty_round(
+    method: str, server: Json, tool: str, recipe_id: str | None, simulated: bool
+) -> Json:
+    """A round in which nothing was measured yet."""
+    figures = ("single_user_tok_s", "ttft_ms", "four_users_total_tok_s", "long_prompt_46k_s")
+    unknown = ("machine", "smoke", "single", "concurrent", "long_prompt", "stable", "sustained")
+    return dict[str, Any].fromkeys(unknown) | {
+        "schema_version": 1,
+        "method": method,
+        "started_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "tool_version": tool,
+        "server": server,
+        "recipe_id": recipe_id,
+        "simulated": simulated,
+        "varied": [],
+        "users_curve": [],
+        "published_method": {**dict.fromkeys(figures), "read_from": None, "n": 0},
+    }
+
+
+# ---------------------------------------------------------------------------- command line
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a round from the command line; the JSON goes to stdout, progress to stderr."""
+    """Run a round; the JSON goes to stdout, progress to stderr."""
     cli = argparse.ArgumentParser(description="Measure an OpenAI-compatible server.")
     cli.add_argument("--base-url", default="http://127.0.0.1:8000")
     cli.add_argument("--model", default="", help="default: the only one that is served")
@@ -1990,19 +1651,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     cli.add_argument("--quick", action="store_true", help="under two minutes")
     cli.add_argument("--only", choices=PARTS)
     cli.add_argument("--method", choices=METHODS, default="october")
-    cli.add_argument(
-        "--context", type=int, help="context of the server in tokens, if it does not say"
-    )
-    cli.add_argument("--capabilities", default="", help="what to try first: tools,image")
+    cli.add_argument("--context", type=int, help="the server's, in tokens, if it does not tell")
+    cli.add_argument("--capabilities", default="", help="to try first: tools,image")
     cli.add_argument("--sustained-minutes", type=float, default=15.0)
-    cli.add_argument("--api-key-env", metavar="NAME", help="environment variable with the API key")
+    cli.add_argument("--api-key-env", metavar="NAME", help="variable that holds the API key")
     cli.add_argument("--output", type=Path, help="also save here after every request")
     options = cli.parse_args(argv)
 
-    def save(data: dict[str, Any]) -> None:
+    def save(data: Json) -> None:
         if options.output:
             partial = options.output.with_suffix(".partial")
-            partial.write_text(json.dumps(data, indent=1))
+            partial.write_text(json.dumps(data, indent=1, ensure_ascii=False))
             partial.replace(options.output)
 
     try:
@@ -2012,13 +1671,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             method=options.method,
             quick=options.quick,
             only=options.only,
-            users=[int(n) for n in options.users.split(",") if n],
+            users=[int(number) for number in options.users.split(",") if number],
             context_tokens=options.context,
             capabilities=options.capabilities.split(","),
-            sustained_minutes=options.sustained_minutes,
             api_key=os.environ.get(options.api_key_env or ""),
-            save=save,
             progress=lambda line: print(line, file=sys.stderr, flush=True),
+            save=save,
+            sustained_minutes=options.sustained_minutes,
         )
     except ValueError as err:
         cli.error(str(err))

@@ -33,7 +33,15 @@ from typing import Any
 
 clock = time.perf_counter
 
-WORDS = ["el", "faro", "alumbra", "la", "costa", "mientras", "las", "barcas", "vuelven", "con", "redes", "llenas", "de", "sardinas", "y", "los", "niños", "cuentan", "historias", "de", "tormentas", "antiguas", "que", "nadie", "recuerda", "del", "todo", "pero", "que", "todos", "repiten", "cada", "verano", "junto", "al", "fuego", "antes", "de", "dormir", "bajo", "un", "cielo", "claro"]
+TEXT = """
+el faro alumbra la costa mientras las barcas vuelven con redes llenas de sardinas y los niños
+cuentan historias de tormentas antiguas que nadie recuerda del todo pero que todos repiten cada
+verano junto al fuego antes de dormir bajo un cielo claro sin luna ni viento cuando una campana
+lejana marca horas lentas para quien espera noticias desde otra orilla entre rocas negras mar
+adentro donde nacen corrientes frías según dicen viejos marineros
+"""
+WORDS = TEXT.split()
+BOOK = " ".join(f"word{i % 97} on line {i % 13}" for i in range(20_000)).encode()
 
 
 @dataclass(frozen=True)
@@ -197,11 +205,13 @@ class TimingServer:
             self.log = []
         elif path == "/health":
             self._page(sock, {})
+        elif path == "/book.txt":  # for clients that cut their prompts from a book
+            self._page(sock, BOOK)
         else:
             self._page(sock, {"error": {"message": "not found"}}, "404 Not Found")
 
     def _page(self, sock: socket.socket, data: Any, status: str = "200 OK") -> None:
-        body = json.dumps(data).encode()
+        body = data if isinstance(data, bytes) else json.dumps(data).encode()
         head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\n"
         sock.setblocking(True)
         sock.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
