@@ -70,7 +70,8 @@ def summary(
 ) -> RecipeSummary:
     """Return one row of the list."""
     row = october_row(rows)
-    doubts = [caveat.text for caveat in row.caveats] if row else []
+    caveats = row.caveats if row else ()
+    doubts = [caveat.text for caveat in caveats]
     return RecipeSummary(
         id=recipe.id,
         title=recipe.title,
@@ -81,21 +82,21 @@ def summary(
         params_total_b=model.params_total_b,
         params_active_b=model.params_active_b,
         published=row.figures if row else None,
+        doubtful=tuple(sorted({figure for caveat in caveats for figure in caveat.figures})),
         caveats=(*doubts, *recipe.caveats),
         status=recipe_status,
     )
 
 
-def rank(summary: RecipeSummary, row: EvidenceRow | None) -> tuple[int, float, str]:
+def rank(summary: RecipeSummary) -> tuple[int, float, str]:
     """Return a recipe's place in the list: lower comes first.
 
     The fastest for one user is first; a doubtful figure ranks after all others, no figure last.
     """
     speed = summary.published.single_user_tok_s if summary.published else None
-    if speed is None or row is None:
+    if speed is None:
         return (2, 0.0, summary.id)
-    doubtful = any(RANKED_FIGURE in caveat.figures for caveat in row.caveats)
-    return (int(doubtful), -speed, summary.id)
+    return (int(RANKED_FIGURE in summary.doubtful), -speed, summary.id)
 
 
 def detail(

@@ -149,12 +149,9 @@ class Catalog:
             return kept
         state = catalog_state(self.root)
         found = [self.summary(recipe) for recipe in self.recipes.values()]
-        ranked = tuple(sorted(found, key=self._rank))
+        ranked = tuple(sorted(found, key=listing.rank))
         listing.keep_summaries(state, ranked)
         return ranked
-
-    def _rank(self, summary: RecipeSummary) -> tuple[int, float, str]:
-        return listing.rank(summary, self.october_row(self.recipes[summary.id]))
 
     def detail(self, recipe: Recipe) -> RecipeDetail:
         """Return a recipe in full, with what is published of it and where that comes from."""

@@ -63,9 +63,14 @@ def plain(text: str) -> None:
 
 
 def bullets(lines: Iterable[str], sign: str = "-") -> None:
-    """Print one line a fact."""
+    """Print one line a fact; a long one continues under its own first word."""
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(width=3, justify="right")
+    grid.add_column(overflow="fold")
     for line in lines:
-        console.print(f"  {sign} {escape(line)}")
+        grid.add_row(sign, escape(line))
+    if grid.row_count:
+        console.print(grid)
 
 
 def figure(value: float | None, digits: int = 1) -> str:
@@ -80,25 +85,25 @@ def gib(value: int | None) -> str:
 
 @print_answer.register
 def _(answer: RecipeList) -> None:
-    table = Table(box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False, padding=(0, 1))
     table.add_column("recipe", no_wrap=True)
-    for name in ("1 user\ntok/s", "4 users\ntok/s", "TTFT\nms", "46K\ns", "memory\nGB"):
-        table.add_column(name, justify="right")
-    table.add_column("reads", overflow="fold")
+    for name, width in (("1 user", 7), ("4 users", 7), ("TTFT", 5), ("46K", 5), ("memory", 6)):
+        table.add_column(name, justify="right", no_wrap=True, min_width=width)
+    table.add_row("", "tok/s", "tok/s", "ms", "s", "GB", style="dim")
     for r in answer.recipes:
         f = r.published
-        speed = figure(f.single_user_tok_s if f else None) + ("*" if r.caveats else "")
+        doubtful = "*" if "single_user_tok_s" in r.doubtful else " "
         table.add_row(
             r.id if r.status == "measured" else f"{r.id} ({r.status})",
-            speed,
+            figure(f.single_user_tok_s if f else None) + doubtful,
             figure(f.four_users_total_tok_s if f else None),
             figure(f.ttft_ms if f else None, 0),
             figure(f.long_prompt_46k_s if f else None),
             figure(f.memory_gb if f else None),
-            " ".join(c for c in r.capabilities if c in ("image", "audio", "video", "tools")),
         )
-    console.print(table)
-    console.print("* read its caveats: sparkrecipes show RECIPE")
+    wide = Console(highlight=False, width=max(console.width, 100))
+    wide.print(table)
+    console.print("* doubtful: sparkrecipes show RECIPE says why")
     console.print("Next: sparkrecipes recommend agents")
 
 
@@ -109,7 +114,8 @@ def _(answer: RecipeDetail) -> None:
     serving = recipe.serving
     bullets(
         [
-            f"model {recipe.model} {recipe.quant}, {summary.params_total_b:g}B parameters",
+            f"model {recipe.model} {recipe.quant or '(build not named)'}, "
+            f"{summary.params_total_b:g}B parameters",
             f"reads and does: {', '.join(recipe.capabilities)}",
             f"engine {recipe.engine} {recipe.engine_version or '(version not named)'}, "
             f"image {recipe.image.reference}",
@@ -232,10 +238,13 @@ def _(answer: ImageReport) -> None:
 
 @print_answer.register
 def _(answer: CheckReport) -> None:
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
     for f in answer.findings:
-        console.print(f"{coloured(f.level):>20} {f.check}: {escape(f.message)}")
-        if f.repair and f.level != "ok":
-            console.print(f"           {escape(f.repair)}")
+        repair = f"\n[dim]-> {escape(f.repair)}[/]" if f.repair and f.level != "ok" else ""
+        grid.add_row(coloured(f.level), f"{f.check}: {escape(f.message)}{repair}")
+    console.print(grid)
     console.print(f"{answer.recipe_id}: {coloured(answer.verdict)}")
 
 
@@ -376,8 +385,12 @@ def _(answer: Report) -> None:
 
 @print_answer.register
 def _(answer: InstallReport) -> None:
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
     for step in answer.steps:
-        console.print(f"{coloured(step.state):>22} {step.step}: {escape(step.message)}")
+        grid.add_row(coloured(step.state), f"{step.step}: {escape(step.message)}")
+    console.print(grid)
     if answer.report:
         console.print()
         print_answer(answer.report)

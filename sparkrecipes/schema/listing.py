@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from sparkrecipes.schema.base import Capability, Frozen, Id, Text
-from sparkrecipes.schema.evidence import Caveat, EvidenceRow, Figures
+from sparkrecipes.schema.evidence import Caveat, EvidenceRow, FigureName, Figures
 from sparkrecipes.schema.recipe import Recipe, Speculative
 
 RecipeStatus = Literal["measured", "untested", "does_not_run"]
@@ -24,6 +24,8 @@ class RecipeSummary(Frozen):
     params_active_b: float | None
     published: Figures | None
     """The row of the October round, or null where that did not measure it."""
+    doubtful: tuple[FigureName, ...]
+    """Published figures that a caveat concerns."""
     caveats: tuple[Text, ...]
     status: RecipeStatus
     """Follows from the evidence and from what is known not to run."""
