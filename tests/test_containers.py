@@ -144,6 +144,8 @@ def test_each_recorded_failure_has_its_own_name_and_a_repair(case: dict[str, Any
     said = explain(Answer(case["exit_code"], case["stdout"], case["stderr"]))
     assert case["code"] == said.code
     assert said.repair
+    assert "docker says: " in said.message
+    assert "--help" not in said.message
     assert "{" not in said.message + said.repair
 
 
@@ -509,14 +511,16 @@ def not_ready(recipe: Recipe, engine: Engine, url: str | None, **options: Any) -
 
 def test_ready_is_a_real_completion(fake: FakeDocker, recipe: Recipe, engine: Engine) -> None:
     """Health, the model's name and words: only then it is ready, with the milestones seen."""
-    fake.answer("logs", stdout=(DATA / "vllm_start.log").read_text())
+    log = (DATA / "vllm_start.log").read_text()
+    fake.answer("logs", stdout=log.partition("INFO:     Application startup")[0])
+    fake.answer("logs", stdout=log)
     fake.answer("container", "inspect", stdout=described())
     said: list[str] = []
     with serving() as (url, asked):
         ready = wait(recipe, engine, url, progress=said.append)
     assert ("qwen3-8b", url) == (ready.model, ready.base_url)
     assert ["GET /health ", "GET /v1/models ", "POST /v1/chat/completions "] == asked
-    assert "answering requests" == ready.milestones[-1]
+    assert ["started, reading the weights", "loading weights", "answering requests"] == said
     assert list(ready.milestones) == said
 
 
@@ -535,7 +539,7 @@ def test_health_alone_is_not_ready(fake: FakeDocker, recipe: Recipe, engine: Eng
         with serving(completions=(400, body)) as (url, _):
             err = not_ready(recipe, engine, url)
         assert "not_ready_for_chat" == err.code
-        assert "default chat template is no longer allowed" in err.message
+        assert err.message.endswith(f"400: {message}")
         assert "--chat-template" in err.repair
 
 
@@ -689,13 +693,13 @@ def test_a_log_that_moves_is_still_loading(
     fake: FakeDocker, recipe: Recipe, engine: Engine
 ) -> None:
     """C76: at the deadline a log that goes on is told apart from a silent one."""
-    shards = "Loading safetensors checkpoint shards: {}% Completed | {}/9"
-    fake.answer("logs", stdout=shards.format(11, 1))
-    fake.answer("logs", stdout=shards.format(44, 4))
+    for done in range(1, 60):
+        line = f"Loading safetensors checkpoint shards: {done}% Completed | {done}/100"
+        fake.answer("logs", stdout=line)
     fake.answer("container", "inspect", stdout=described())
     err = not_ready(recipe, engine, "http://127.0.0.1:1", timeout_s=0.3)
     assert "still_loading" == err.code
-    assert "4/9" in err.message
+    assert "/100" in err.message
     assert "--timeout" in err.repair
 
 
@@ -706,6 +710,14 @@ def test_a_silent_server_is_not_ready(recipe: Recipe, engine: Engine) -> None:
             "http://127.0.0.1:1/v1", recipe, engine, timeout_s=0.1, poll_s=0.02
         )
     assert "not_ready" == err.value.code
+
+
+def test_an_unhealthy_server_is_not_asked_further(recipe: Recipe, engine: Engine) -> None:
+    """Health that answers 503 is neither a model nor a completion away from ready."""
+    with serving(health=(503, "")) as (url, asked), pytest.raises(NotReady) as err:
+        containers.wait_for_endpoint(url, recipe, engine, timeout_s=0.1, poll_s=0.02)
+    assert {"GET /health "} == set(asked)
+    assert "503" in err.value.message
 
 
 def test_a_container_without_a_port_cannot_be_waited_for(

@@ -4,13 +4,17 @@ Each is made by a script of ``.ci/parts`` when it is missing, and is used again 
 Where ``DOCKER_HOST`` already leads to an engine (as in ``.ci/run``) that one is used.
 """
 
+import json
 import os
+import platform
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -115,3 +119,65 @@ def tiny_model(vllm_env: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
         timeout=300,
     )
     return folder
+
+
+@pytest.fixture
+def tiny_catalog(tmp_path: Path) -> Path:
+    """Return a catalog of one recipe, which the real vLLM serves on a CPU, for this machine."""
+    catalog = tmp_path / "catalog"
+    shutil.copytree(HERE / "tiny_catalog", catalog)
+    shutil.copytree(ROOT / "catalog" / "engines", catalog / "engines")
+    shutil.copytree(ROOT / "catalog" / "diagnoses", catalog / "diagnoses")
+    if platform.machine() == "aarch64":
+        machine = catalog / "machines" / "ci.yaml"
+        machine.write_text(machine.read_text().replace("linux/amd64", "linux/arm64"))
+    return catalog
+
+
+class CommandLine:
+    """The command line as another program uses it: JSON on stdout, an exit code."""
+
+    def __init__(self, home: Path, catalog: Path | None = None) -> None:
+        """Run in an environment of its own: no data or weights of this user are read.
+
+        Args:
+            home: Holds the data folder and the weights cache.
+            catalog: The catalog and its machine; None: the shipped ones.
+        """
+        self.program = [sys.executable, "-m", "sparkrecipes"]
+        self.env = {
+            **{key: value for key, value in os.environ.items() if not key.startswith("HF_")},
+            "HOME": str(home),
+            "XDG_DATA_HOME": str(home / "data"),
+            "XDG_CACHE_HOME": str(home / "cache"),
+            "HF_HUB_CACHE": str(home / "hub"),
+            "HF_HUB_DISABLE_TELEMETRY": "1",
+        }
+        if catalog:
+            self.env["SPARKRECIPES_CATALOG"] = str(catalog)
+            self.env["SPARKRECIPES_MACHINE"] = str(catalog / "machines" / "ci.yaml")
+
+    def __call__(
+        self, *args: str, code: int | None = 0, timeout_s: float = 600.0
+    ) -> dict[str, Any]:
+        """Run ``sparkrecipes ARGS --json`` and return its one object.
+
+        Args:
+            args: The command and its options.
+            code: The exit code that it must have; None: any.
+            timeout_s: After this the test fails.
+        """
+        done = subprocess.run(
+            [*self.program, *args, "--json"],
+            env=self.env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=timeout_s,
+            cwd=self.env["HOME"],
+        )
+        assert code in (None, done.returncode), f"{args}: {done.stdout}\n{done.stderr}"
+        assert "Traceback" not in done.stderr, done.stderr
+        answer: dict[str, Any] = json.loads(done.stdout)
+        return answer

@@ -17,6 +17,8 @@ WORDS = (
     "that a server sends to its clients one after the other until the answer is done"
 )
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<think>", "</think>"]
+EMBEDDING_STD = 0.1
+HEAD_STD = 0.1
 CHAT_TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n"
     "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
@@ -42,11 +44,16 @@ def tokenizer() -> PreTrainedTokenizerFast:
     return fast
 
 
-def model(vocabulary: int, eos: int, pad: int) -> Qwen3ForCausalLM:
-    """Build two layers of hidden size 128 from a fixed seed."""
+def model(words: PreTrainedTokenizerFast) -> Qwen3ForCausalLM:
+    """Build two layers of hidden size 128 from a fixed seed, whose answers look like words.
+
+    Random weights alone repeat one token for ever. Here the head leads from each token of letters
+    to another one, round a long ring, and the layers add noise: a greedy answer varies, comes
+    round again (so that an n-gram drafter has something to find) and does not end before its limit.
+    """
     torch.manual_seed(20261001)
     config = Qwen3Config(
-        vocab_size=vocabulary,
+        vocab_size=len(words),
         hidden_size=128,
         intermediate_size=256,
         num_hidden_layers=2,
@@ -54,19 +61,28 @@ def model(vocabulary: int, eos: int, pad: int) -> Qwen3ForCausalLM:
         num_key_value_heads=2,
         head_dim=32,
         max_position_embeddings=4096,
-        tie_word_embeddings=True,
-        eos_token_id=eos,
-        pad_token_id=pad,
+        tie_word_embeddings=False,
+        eos_token_id=words.eos_token_id,
+        pad_token_id=words.pad_token_id,
     )
-    return Qwen3ForCausalLM(config).to(torch.bfloat16)
+    made = Qwen3ForCausalLM(config)
+    texts = [words.decode([token]).strip() for token in range(len(words))]
+    ring = torch.tensor([t for t, text in enumerate(texts) if text.isascii() and text.isalpha()])
+    ring = ring[torch.randperm(len(ring))]
+    with torch.no_grad():
+        embedding = made.model.embed_tokens.weight.normal_(0.0, EMBEDDING_STD)
+        made.lm_head.weight.zero_()
+        made.lm_head.weight[ring.roll(-1)] = embedding[ring] / EMBEDDING_STD * HEAD_STD
+    return made.to(torch.bfloat16)
 
 
 def main(folder: Path) -> None:
-    """Write model and tokenizer into ``folder``."""
+    """Write model and tokenizer into ``folder``, readable for whoever a container runs as."""
     words = tokenizer()
-    made = model(len(words), words.eos_token_id, words.pad_token_id)
     words.save_pretrained(folder)
-    made.save_pretrained(folder)
+    model(words).save_pretrained(folder)
+    for file in folder.iterdir():
+        file.chmod(0o644)
 
 
 if __name__ == "__main__":

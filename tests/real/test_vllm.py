@@ -1,0 +1,190 @@
+"""The round against a real vLLM on the CPU, with speculation and a reasoning parser on."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.real.conftest import CommandLine, free_port
+
+pytestmark = pytest.mark.real
+
+RECIPE = "tiny-qwen3-bf16-vllm-ngram"
+MODEL = "tiny-qwen3"
+SPECULATION = {
+    "method": "ngram",
+    "num_speculative_tokens": 3,
+    "prompt_lookup_max": 4,
+    "prompt_lookup_min": 2,
+}
+COUNTERS = {
+    "generated": "vllm:generation_tokens_total",
+    "requests": "vllm:request_success_total",
+    "drafts": "vllm:spec_decode_num_drafts_total",
+    "drafted": "vllm:spec_decode_num_draft_tokens_total",
+    "accepted": "vllm:spec_decode_num_accepted_tokens_total",
+}
+Counts = dict[str, float]
+
+
+@pytest.fixture(scope="module")
+def vllm(
+    vllm_env: Path, tiny_model: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """Serve the tiny model on this host; yield the address."""
+    port = free_port()
+    log = tmp_path_factory.mktemp("vllm") / "vllm.log"
+    options = (
+        *(f"--served-model-name={MODEL}", "--host=127.0.0.1", f"--port={port}"),
+        *("--max-model-len=2048", "--max-num-seqs=4", "--enforce-eager", "--dtype=bfloat16"),
+        *("--reasoning-parser=qwen3", f"--speculative-config={json.dumps(SPECULATION)}"),
+    )
+    quiet = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
+    with log.open("wb") as out:
+        server = subprocess.Popen(
+            [str(vllm_env / "bin" / "vllm"), "serve", str(tiny_model), *options],
+            env=os.environ | quiet,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        wait_for(server, f"http://127.0.0.1:{port}", log)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        os.killpg(server.pid, signal.SIGTERM)
+        server.wait(60)
+
+
+def wait_for(server: subprocess.Popen[bytes], url: str, log: Path) -> None:
+    """Wait until the engine is healthy, or say how it ended."""
+    for _ in range(300):
+        try:
+            with urllib.request.urlopen(f"{url}/health", timeout=2):
+                return
+        except (urllib.error.URLError, OSError):
+            assert server.poll() is None, log.read_text()[-3000:]
+            time.sleep(1)
+    raise AssertionError(log.read_text()[-3000:])
+
+
+@pytest.fixture
+def sparkrecipes(tiny_catalog: Path, tmp_path: Path) -> CommandLine:
+    """The command line with the test's catalog."""
+    return CommandLine(tmp_path, tiny_catalog)
+
+
+def counted(url: str) -> Counts:
+    """Read the engine's own counters."""
+    with urllib.request.urlopen(f"{url}/metrics", timeout=10) as answer:
+        lines = answer.read().decode().splitlines()
+    return {
+        name: sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(counter))
+        for name, counter in COUNTERS.items()
+    }
+
+
+def difference(before: Counts, after: Counts) -> Counts:
+    """Return what was counted between two readings."""
+    return {name: after[name] - before[name] for name in after}
+
+
+def test_the_round_agrees_with_the_engines_own_counters(
+    vllm: str, sparkrecipes: CommandLine
+) -> None:
+    """Requests, tokens and acceptance are those that vLLM counted in the same time."""
+    before = counted(vllm)
+    measured = sparkrecipes("round", RECIPE, "--base-url", vllm, "--quick", "--only", "single")
+    engine = difference(before, counted(vllm))
+    single, seen = measured["single"], measured["acceptance"]
+    assert engine["requests"] == measured["stability"]["requests"]
+    assert ("usage", {"length": single["n"]}) == (single["token_source"], single["finish_reasons"])
+    answers = (single["n"] + 1) * single["completion_tokens"]["median"]
+    assert answers <= engine["generated"] < answers + 300
+    assert 0 < seen["drafts"] <= engine["drafts"]
+    assert 100 * engine["accepted"] / engine["drafted"] == pytest.approx(seen["rate_pct"], abs=3)
+    assert 3 == len(seen["per_position_pct"])
+    assert sorted(seen["per_position_pct"], reverse=True) == seen["per_position_pct"]
+    assert 1 + engine["accepted"] / engine["drafts"] == pytest.approx(seen["mean_length"], abs=0.1)
+    assert ("vllm", "0.32.0") == (
+        measured["server"]["engine"],
+        measured["server"]["engine_version"],
+    )
+
+
+def test_speed_and_first_token_are_those_of_the_stream(
+    vllm: str, sparkrecipes: CommandLine
+) -> None:
+    """TPOT is the inverse of decode speed, and the whole request holds both its parts."""
+    single = sparkrecipes("round", RECIPE, "--base-url", vllm, "--quick", "--only", "single")[
+        "single"
+    ]
+    assert 1000 / single["decode_tok_s"]["median"] == pytest.approx(
+        single["tpot_ms"]["median"], rel=0.02
+    )
+    tokens, ttft = single["completion_tokens"]["median"], single["ttft_ms"]["median"]
+    whole = ttft + (tokens - 1) * single["tpot_ms"]["median"]
+    assert whole == pytest.approx(single["e2e_ms"]["median"], rel=0.15)
+    assert single["tokens_per_event"] > 1
+
+
+def test_a_prompt_beyond_the_context_is_not_supported(vllm: str, sparkrecipes: CommandLine) -> None:
+    """46,000 tokens do not fit 2,048: said, not failed."""
+    measured = sparkrecipes("round", RECIPE, "--base-url", vllm, "--quick", "--only", "long")
+    assert "not_supported" == measured["long_prompt"]["state"]
+    assert measured["long_prompt"]["wall_s"] is None
+    assert 0 == measured["stability"]["failed"]
+
+
+def test_a_wrong_model_is_named(vllm: str, sparkrecipes: CommandLine) -> None:
+    """A name that the server does not serve: an error with the names that it does."""
+    failed = sparkrecipes("round", "--base-url", vllm, "--model", "other", "--quick", code=1)[
+        "error"
+    ]
+    assert MODEL in failed["message"] + failed["repair"]
+
+
+@pytest.mark.parametrize(
+    ("factor", "verdict", "code"),
+    [(1.0, "matches", 0), (1.6, "slower", 1), (0.6, "faster", 0)],
+    ids=["its own figures", "1.6 times as fast", "0.6 times as fast"],
+)
+def test_the_report_judges_by_the_published_method(
+    vllm: str,
+    sparkrecipes: CommandLine,
+    tiny_catalog: Path,
+    factor: float,
+    verdict: str,
+    code: int,
+) -> None:
+    """A round against its own figures matches; against faster or slower ones it says so."""
+    measured = sparkrecipes("round", RECIPE, "--base-url", vllm, "--quick")
+    publish(tiny_catalog, measured["published_method"], factor)
+    report = sparkrecipes("report", measured["saved_to"], code=code)
+    assert verdict == report["verdict"]
+    assert not report["simulated"]
+
+
+def publish(catalog: Path, figures: dict[str, Any], factor: float) -> None:
+    """Write the recipe's row as if somebody had published these figures, ``factor`` as fast."""
+    row = {
+        "single_user_tok_s": figures["single_user_tok_s"] * factor,
+        "four_users_total_tok_s": figures["four_users_total_tok_s"] * factor,
+        "ttft_ms": figures["ttft_ms"] / factor,
+    }
+    path = catalog / "evidence" / "tiny-round.yaml"
+    lines = path.read_text().splitlines()
+    changed = [
+        f"      {key}: {row[key]}" if (key := line.strip().partition(":")[0]) in row else line
+        for line in lines
+    ]
+    path.write_text("\n".join(changed) + "\n")
