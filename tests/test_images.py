@@ -296,11 +296,12 @@ def test_docker_media_types_are_asked_for_too(hosts):
 def test_compressed_size_is_layers_and_config(hosts):
     """The size is what is transferred for the platform: its layers and its config."""
     stock = Content()
-    layers = (b"a" * 1000, b"b" * 234)
+    layers = (os.urandom(1000), os.urandom(234))
     stock.index("t", entry(stock.image("arm64", layers=layers), "arm64"))
     report = images.inspect(f"{serve(hosts, stock)}:t")
     manifest = json.loads(stock.blobs[report.digest])
-    assert 1234 + manifest["config"]["size"] == report.compressed_bytes
+    sizes = [part["size"] for part in (*manifest["layers"], manifest["config"])]
+    assert (3, sum(sizes)) == (len(sizes), report.compressed_bytes)
 
 
 def test_c19_index_and_config_disagree(hosts):
@@ -471,7 +472,7 @@ def test_body_has_a_cap(hosts):
     ("reply", "state", "repair"),
     [
         (error(404, "NAME_UNKNOWN"), "missing", "spelling of the repository"),
-        (error(404, "MANIFEST_UNKNOWN"), "missing", "spelling of the tag"),
+        (error(404, "MANIFEST_UNKNOWN"), "missing", "spelling of repository and tag"),
         (Reply(404, b"<html>"), "unknown", ""),
         (error(401, "UNAUTHORIZED"), "auth_required", "docker login 127.0.0.1"),
         (error(403, "DENIED"), "auth_required", "docker login 127.0.0.1"),
@@ -496,6 +497,26 @@ def test_each_answer_is_told_apart(hosts, reply, state, repair):
     assert (state, None, None) == (report.state, report.arm64, report.platform_ok)
     assert repair in report.repair
     assert all(url.startswith(f"http://{hosts.address}/") for url in hosts.urls())
+
+
+def test_missing_tag_names_the_nearest(hosts, content):
+    """Of a repository that exists the tags are asked for, and the nearest are offered."""
+    stock = Content(tags={"v0.31.0-aarch64": ZEROS, "v0.31.0": ZEROS, "-x": ZEROS})
+    report = images.inspect(f"{serve(hosts, stock)}:v0.31.0-arch64")
+    assert ("missing", "did you mean v0.31.0-aarch64 or v0.31.0?") == (report.state, report.repair)
+    assert "no tag v0.31.0-arch64" in report.reason
+    none = images.inspect(f"{hosts.address}/eng/other:1")
+    assert ("missing", True) == (none.state, "no repository eng/other" in none.reason)
+
+
+@pytest.mark.parametrize("tags", [b"nonsense", b'{"tags": 7}', b'{"tags": [7, "a b"]}', None])
+def test_tag_list_that_is_no_help_changes_nothing(hosts, tags):
+    """Whatever the list of tags is, a missing tag is missing."""
+    gone = error(404, "MANIFEST_UNKNOWN")
+    hosts.sites[hosts.address] = lambda request: (
+        (Reply(500) if tags is None else Reply(200, tags)) if "/tags/" in request.path else gone
+    )
+    assert "missing" == images.inspect(f"{hosts.address}/eng/img:1.0").state
 
 
 def test_retry_after_may_be_a_date():

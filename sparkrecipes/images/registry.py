@@ -17,10 +17,11 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Self
 from urllib.parse import urlencode
 
+from sparkrecipes.errors import nearest
 from sparkrecipes.images.docker_credentials import Credentials
 from sparkrecipes.images.manifest import ACCEPT
 from sparkrecipes.images.problem import RegistryProblem, login_command, logout_command
-from sparkrecipes.images.reference import ImageReference, is_loopback
+from sparkrecipes.images.reference import TAG, ImageReference, is_loopback
 from sparkrecipes.images.transport import Answer, Deadline, Transport
 
 RETRY_TOKEN_REFUSED = frozenset({"nvcr.io"})
@@ -29,6 +30,8 @@ RETRY_TOKEN_REFUSED = frozenset({"nvcr.io"})
 Source: https://github.com/triton-inference-server/server/issues/3805
 """
 RETRY_AFTER_S = 1.0
+MAX_TAGS = 1000
+"""How many tags are asked for, to name the nearest to one that is missing."""
 
 CHALLENGE = re.compile(r"(?:^|,)\s*(bearer|basic)\b", re.IGNORECASE)
 PARAMETER = re.compile(r'([A-Za-z_]+)\s*=\s*(?:"([^"]*)"|([^\s,"]+))')
@@ -181,21 +184,34 @@ class Registry:
         )
 
     def _missing(self, answer: Answer) -> RegistryProblem:
+        """Tell a missing repository from a missing tag: the error alone often does not."""
         reference = self._reference
-        errors = _json_object(answer.body).get("errors")
-        first = errors[0] if isinstance(errors, list) and errors else None
-        code = first.get("code") if isinstance(first, dict) else None
-        if code is None and "docker-distribution-api-version" not in answer.headers:
+        if _error_code(answer) is None and "docker-distribution-api-version" not in answer.headers:
             return RegistryProblem(
                 "unknown", f"{reference.registry} does not answer like a registry (HTTP 404)"
             )
-        if code == "NAME_UNKNOWN":
+        tags = self._tags() if _error_code(answer) != "NAME_UNKNOWN" else ()
+        if tags == ():
             return RegistryProblem(
                 "missing",
                 f"{reference.registry} has no repository {reference.repository}",
                 "check the spelling of the repository",
             )
-        return RegistryProblem("missing", *_missing_tag(reference))
+        return RegistryProblem("missing", *missing_tag(reference, tags))
+
+    def _tags(self) -> tuple[str, ...] | None:
+        """List tags: none where there is no such repository; None where that is not answered."""
+        url = f"{self._base}/{self._reference.repository}/tags/list?n={MAX_TAGS}"
+        try:
+            answer = self._transport.get(url, authorization=self._authorization)
+        except RegistryProblem:
+            return None
+        if answer.status == 404 and _error_code(answer) == "NAME_UNKNOWN":
+            return ()
+        tags = _json_object(answer.body).get("tags") if answer.status == 200 else None
+        if not isinstance(tags, list) or not tags:
+            return None
+        return tuple(tag for tag in tags if isinstance(tag, str) and TAG.fullmatch(tag)) or None
 
 
 def parse_challenges(header: str) -> tuple[Challenge, ...]:
@@ -237,15 +253,29 @@ def retry_after_s(value: str) -> int | None:
     return max(0, round((date - datetime.now(UTC)).total_seconds()))
 
 
-def _missing_tag(reference: ImageReference) -> tuple[str, str]:
-    """Word a manifest that is not there, with what is known of tags that vanish."""
+def missing_tag(reference: ImageReference, tags: tuple[str, ...] | None) -> tuple[str, str]:
+    """Word a manifest that is not there: the reason, and what to take instead.
+
+    Source: https://github.com/vllm-project/recipes/pull/241 (nightlies are purged)
+    """
     if reference.digest:
         return f"{reference.name} has no manifest {reference.digest}", "take a tag that exists"
     reason = f"{reference.name} has no tag {reference.tag}"
     if (reference.tag or "").startswith("nightly"):
         reason += ": nightly builds are removed after a while (vLLM keeps the last 14)"
         return reason, "take a release tag, and pin it by digest"
-    return reason, "check the spelling of the tag, or take one that exists"
+    if tags is None:
+        return reason, "check the spelling of repository and tag"
+    near = nearest(reference.tag or "", tags)
+    return reason, f"did you mean {' or '.join(near)}?" if near else "take a tag that exists"
+
+
+def _error_code(answer: Answer) -> str | None:
+    """Return the code of the first error in a registry's answer."""
+    errors = _json_object(answer.body).get("errors")
+    first = errors[0] if isinstance(errors, list) and errors else None
+    code = first.get("code") if isinstance(first, dict) else None
+    return code if isinstance(code, str) else None
 
 
 def _sha256(body: bytes) -> str:

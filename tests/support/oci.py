@@ -1,5 +1,6 @@
 """Images small enough to read: blobs, manifests and indexes with true digests."""
 
+import gzip
 import hashlib
 import json
 from dataclasses import dataclass, field
@@ -50,7 +51,10 @@ class Content:
         inner: dict | None = None,
         **config: str,
     ) -> dict:
-        """Store an image of one platform; ``inner`` is what a container of it gets."""
+        """Store an image of one platform; ``inner`` is what a container of it gets.
+
+        Layers are stored compressed, as images are pushed: skopeo would else change their digests.
+        """
         tree = {"os": "linux", "config": inner or {}, **config}
         tree |= {"rootfs": {"type": "layers", "diff_ids": [digest_of(body) for body in layers]}}
         if architecture:
@@ -59,7 +63,7 @@ class Content:
             "schemaVersion": 2,
             "mediaType": media_type,
             "config": self.add_json(tree, CONFIG),
-            "layers": [self.add(body, LAYER) for body in layers],
+            "layers": [self.add(gzip.compress(body, mtime=0), LAYER) for body in layers],
         }
         return self.add_json(manifest, media_type, tag)
 

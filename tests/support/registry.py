@@ -81,12 +81,20 @@ def token(value: str = "a-token") -> Reply:
 
 
 def stored(repository: str, content: Content) -> Site:
-    """Serve content as docker-registry does, the 404 without an index in Accept included."""
+    """Serve content as docker-registry does.
+
+    A manifest of a repository that does not exist is MANIFEST_UNKNOWN, like a missing tag; so is
+    an index that Accept does not name.
+    """
 
     def site(request: Request) -> Reply:
-        parts = request.path.removeprefix(f"/v2/{repository}/").split("/")
+        parts = request.path.partition("?")[0].removeprefix(f"/v2/{repository}/").split("/")
         if not request.path.startswith(f"/v2/{repository}/"):
-            return error(404, "NAME_UNKNOWN")
+            return error(
+                404, "MANIFEST_UNKNOWN" if "/manifests/" in request.path else "NAME_UNKNOWN"
+            )
+        if parts[0] == "tags":
+            return Reply(200, json.dumps({"tags": sorted(content.tags)}).encode(), API)
         digest = content.tags.get(parts[1], parts[1])
         body, media_type = content.blobs.get(digest), content.media_types.get(digest, "")
         unasked = (
@@ -258,7 +266,8 @@ def docker_registry(folder: Path, auth: str = "") -> Iterator[str]:
     config = folder / "config.yml"
     config.write_text(
         f"version: 0.1\nlog: {{level: error}}\nhttp: {{addr: '127.0.0.1:{port}'}}\n"
-        f"storage: {{filesystem: {{rootdirectory: '{folder}/data'}}}}\n{auth}"
+        f"storage: {{filesystem: {{rootdirectory: '{folder}/data'}}, delete: {{enabled: true}}}}\n"
+        f"{auth}"
     )
     with (folder / "registry.log").open("wb") as log:
         process = subprocess.Popen([program, "serve", str(config)], stdout=log, stderr=log)
