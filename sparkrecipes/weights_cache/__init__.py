@@ -42,6 +42,7 @@ class CachedRepo:
         complete: Whether all that an engine reads is there; None where nothing proves it.
         total_bytes: Size of the snapshot's files.
         problems: What is missing or broken, a few words each.
+        files: How many files the snapshot has.
         shared_blobs: Whether files lie in the store that all repositories share, outside
             ``folder``: then that must be reachable too.
     """
@@ -53,6 +54,7 @@ class CachedRepo:
     complete: bool | None
     total_bytes: int
     problems: tuple[str, ...] = ()
+    files: int = 0
     shared_blobs: bool = False
 
 
@@ -150,9 +152,8 @@ def describe(repo: str, folder: Path, commit: str, snapshot: Path, root: Path) -
             listing=read_listing(folder / "trees" / f"{commit}.json"),
         )
     )
-    return CachedRepo(
-        repo, folder, commit, snapshot, complete, sum(sizes.values()), problems, shared
-    )
+    total = sum(sizes.values())
+    return CachedRepo(repo, folder, commit, snapshot, complete, total, problems, len(sizes), shared)
 
 
 def entries(snapshot: Path) -> Iterator[tuple[str, Path]]:
