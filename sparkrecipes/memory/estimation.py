@@ -54,7 +54,7 @@ def estimate(
         total_bytes=total[1] if total else None,
         total_bounds=total,
         usable_bytes=usable,
-        usable_source=f"MemTotal of the machine {machine.id}",
+        usable_source=usable_source(machine, live=available_bytes is not None),
         available_bytes=available_bytes,
         max_users_at_context=most_users(need, usable, context),
         max_context_at_users=longest_context(need, usable, users, request.model.context_tokens),
@@ -67,6 +67,11 @@ def estimate(
         assumptions=assumptions_of(need, request, machine),
         warnings=warnings_of(need, request, machine, pool, available_bytes),
     )
+
+
+def usable_source(machine: Machine, *, live: bool) -> str:
+    """Say whose memory it is: this host's, where it is that machine, or the machine file's."""
+    return f"MemTotal of this host ({machine.id})" if live else f"MemTotal of {machine.id}"
 
 
 def bounds_of(need: Need, users: int, context_tokens: int) -> dict[str, Pair | None]:
