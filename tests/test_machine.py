@@ -46,8 +46,10 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def prints(file: str, code: int = 0) -> str:
-    """Write a script that prints a recorded answer."""
-    return f"cat {HOSTS / file}; exit {code}"
+    """Write a script that prints a recorded answer, and what was on stderr beside it."""
+    errors = (HOSTS / file).with_suffix(".err")
+    also = f"cat {errors} >&2; " if errors.exists() else ""
+    return f"cat {HOSTS / file}; {also}exit {code}"
 
 
 def test_a_dgx_spark_is_read_as_it_is(commands: Path) -> None:
