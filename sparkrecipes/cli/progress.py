@@ -6,14 +6,10 @@ import sys
 import time
 from argparse import Namespace
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
-
-class BytesDone(Protocol):
-    """How far a download is."""
-
-    done_bytes: int
-    total_bytes: int
+if TYPE_CHECKING:
+    from sparkrecipes.downloads import DownloadProgress
 
 
 class Display:
@@ -23,7 +19,6 @@ class Display:
         self.quiet = getattr(options, "json", False) and not sys.stderr.isatty()
         self.live: Any = None
         self.last_bytes_at = 0.0
-        self.started = time.monotonic()
 
     def __enter__(self) -> Self:
         """Start the live line where there is a terminal."""
@@ -45,25 +40,24 @@ class Display:
             self.live.stop()
 
     def line(self, text: str) -> None:
-        """Show what is done now; on a terminal finished steps stay above the live line."""
+        """Show what is done now; on a terminal only indented details stay above the live line."""
         if self.quiet:
             return
         if self.live is None:
             print(text, file=sys.stderr, flush=True)
-        elif text.endswith("..."):
-            self.live.update(text)
-        else:
+        elif text.startswith(" "):
             self.live.console.print(text, markup=False, highlight=False)
+        else:
+            self.live.update(text)
 
-    def bytes(self, at: BytesDone) -> None:
-        """Show bytes done, rate and time left, at most once a second."""
+    def bytes(self, at: DownloadProgress) -> None:
+        """Show bytes, files, rate and time left, at most once a second."""
         now = time.monotonic()
         if now - self.last_bytes_at < 1 and at.done_bytes < at.total_bytes:
             return
         self.last_bytes_at = now
-        rate = at.done_bytes / max(now - self.started, 0.1)
-        left = (at.total_bytes - at.done_bytes) / rate if rate else 0
+        left = "" if at.eta_s is None else f", {at.eta_s:.0f} s left"
         self.line(
-            f"{at.done_bytes / 1e9:.2f} of {at.total_bytes / 1e9:.2f} GB, "
-            f"{rate / 1e6:.0f} MB/s, {left:.0f} s left ..."
+            f"{at.repo}: {at.done_bytes / 1e9:.2f} of {at.total_bytes / 1e9:.2f} GB, "
+            f"{at.done_files} of {at.total_files} files, {at.bytes_per_s / 1e6:.0f} MB/s{left}"
         )
