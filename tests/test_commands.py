@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+import sparkrecipes
+from sparkrecipes.catalog import open_catalog
 from sparkrecipes.commands import LABEL, MountedWeights, container_name, render
 from sparkrecipes.errors import CatalogError, Misuse
 from sparkrecipes.schema.engine import Engine, FlagNames
@@ -23,6 +25,7 @@ from sparkrecipes.schema.recipe import (
     WeightsSource,
 )
 from sparkrecipes.schema.serving import Command
+from tests.support import golden_commands
 
 SHA = "a" * 40
 DIGEST = "sha256:" + "d" * 64
@@ -145,7 +148,7 @@ def test_the_whole_command_of_a_small_recipe():
     assert (
         *("docker", "run", "--detach", "--name", "sparkrecipes-tiny-vllm"),
         *("--label", "org.sparkrecipes.recipe=tiny-vllm"),
-        *("--label", "org.sparkrecipes.version=0.1.0"),
+        *("--label", f"org.sparkrecipes.version={sparkrecipes.__version__}"),
         *("--gpus", "all", "--platform", "linux/arm64", "--shm-size", "16g"),
         *("-p", "127.0.0.1:8000:8000", "-e", "A_FIRST=x y", "-e", "HF_HUB_OFFLINE=1"),
         *("--mount", MOUNT, "--restart", "no", "--log-driver", "json-file"),
@@ -520,3 +523,22 @@ def test_the_unit_of_a_nim_reads_its_key_from_a_file():
         "put NGC_API_KEY as NAME=value into /etc/sparkrecipes/secrets.env (mode 0600) for the unit",
     )
     assert expected == command.warnings
+
+
+def test_every_shipped_recipe_has_its_golden_command():
+    """A change of any command is seen in its text; none is missing, none is left over."""
+    catalog = open_catalog()
+    texts = {path.stem: path.read_text() for path in golden_commands.FOLDER.glob("*.txt")}
+    made_now = {r.id: golden_commands.golden(catalog, r) for r in catalog.recipes.values()}
+    assert texts == made_now, "if meant: python -m tests.support.golden_commands"
+
+
+@pytest.mark.parametrize("format", ["compose", "systemd"])
+def test_every_shipped_recipe_has_the_other_formats(format):
+    """Each is written without a fault, and says the same port, image and secrets."""
+    catalog = open_catalog()
+    for recipe in catalog.recipes.values():
+        command = made(recipe, catalog.engine(recipe.engine), format=format)
+        assert recipe.image.reference in command.shell
+        assert "127.0.0.1:8000:8000" in command.shell
+        assert ("NGC_API_KEY" in command.shell) == (recipe.engine == "nim")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -233,7 +234,7 @@ def disk_reason(err: BaseException, asking: Asking) -> Reason | None:
 
 def owner_repair(path: str) -> str:
     """Say how a folder that another user owns becomes writable; nothing is run."""
-    return f"sudo chown -R {os.getuid()} {path} (often made by a root container), or set HF_HOME"
+    return f"sudo chown -R {os.getuid()} {shlex.quote(path)} (often made by a root container), or set HF_HOME"
 
 
 def other_reason(err: BaseException, asking: Asking) -> Reason:

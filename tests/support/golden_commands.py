@@ -1,0 +1,59 @@
+"""The command of every shipped recipe as text, one argument a line.
+
+``python -m tests.support.golden_commands`` writes the files anew after a change that is meant.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import sparkrecipes
+from sparkrecipes.catalog import Catalog, open_catalog
+from sparkrecipes.commands import MountedWeights, render
+from sparkrecipes.schema.recipe import Recipe, WeightsSource
+
+FOLDER = Path(__file__).parent.parent / "data" / "commands"
+ROOT = Path("/home/spark/.cache/huggingface/hub")
+CACHED = "0" * 40
+"""The commit that stands for the cached one where a recipe pins none."""
+
+
+def golden(catalog: Catalog, recipe: Recipe) -> str:
+    """Render a recipe as shipped on a Spark, its weights cached, its image by tag."""
+    command = render(
+        recipe,
+        catalog.engine(recipe.engine),
+        catalog.machines["dgx-spark"],
+        weights=cached(recipe.weights),
+        drafter=cached(recipe.drafter),
+        cache_root=ROOT,
+        context_tokens=recipe.serving.context_tokens,
+        users=recipe.serving.users,
+        gpu_memory_utilization=recipe.serving.gpu_memory_utilization,
+        set_env=("NGC_API_KEY",),
+    )
+    lines = (*command.argv, *(f"# {warning}" for warning in command.warnings))
+    text = "".join(f"{line}\n" for line in lines)
+    return text.replace(f"version={sparkrecipes.__version__}\n", "version=VERSION\n")
+
+
+def cached(source: WeightsSource | None) -> MountedWeights | None:
+    """Describe a repository as one that lies in the cache."""
+    if source is None:
+        return None
+    folder = ROOT / f"models--{source.repo.replace('/', '--')}"
+    return MountedWeights(folder, source.revision or CACHED)
+
+
+def main() -> None:
+    """Write the text of every shipped recipe; texts of recipes that are gone go too."""
+    catalog = open_catalog()
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for stale in FOLDER.glob("*.txt"):
+        stale.unlink()
+    for recipe in catalog.recipes.values():
+        (FOLDER / f"{recipe.id}.txt").write_text(golden(catalog, recipe))
+
+
+if __name__ == "__main__":
+    main()
