@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from sparkrecipes.cli.parser import build_parser
@@ -46,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run(options: Any, as_json: bool) -> int:
     """Call the operation of a parsed command and print its answer."""
-    if options.command == "list" and as_json and print_cached_list(options):
+    if options.command == "list" and print_cached_list(options, as_json):
         return 0
     from sparkrecipes.cli.handlers import HANDLERS
     from sparkrecipes.cli.verdicts import exit_code
@@ -61,7 +62,7 @@ def run(options: Any, as_json: bool) -> int:
     return exit_code(options.command, answer)
 
 
-def print_cached_list(options: Any) -> bool:
+def print_cached_list(options: Any, as_json: bool) -> bool:
     """Print the list from the catalog's cache, without loading the types; False: not cached."""
     from sparkrecipes.catalog_files import cached_list_json
 
@@ -69,7 +70,12 @@ def print_cached_list(options: Any) -> bool:
     cached = cached_list_json(Path(catalog) if catalog else None)
     if cached is None:
         return False
-    sys.stdout.buffer.write(cached + b"\n")
+    if as_json:
+        sys.stdout.buffer.write(cached + b"\n")
+    else:
+        from sparkrecipes.cli.table import print_table
+
+        print_table(json.loads(cached, object_hook=lambda fields: SimpleNamespace(**fields)))
     return True
 
 

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import singledispatch
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from sparkrecipes.schema.findings import CheckReport, DiagnosisReport, ValidationReport
-from sparkrecipes.schema.image import ImageReport
-from sparkrecipes.schema.listing import RecipeDetail, RecipeList
-from sparkrecipes.schema.machine import HostReport
-from sparkrecipes.schema.memory import MemoryEstimate
-from sparkrecipes.schema.round import InstallReport, Report, Round, Spread
-from sparkrecipes.schema.serving import (
-    Command,
-    DownloadReport,
-    Readiness,
-    Server,
-    ServerList,
-    ServerLogs,
-    Stopped,
-)
-from sparkrecipes.schema.use_case import Recommendation
+from sparkrecipes.cli.table import figure, print_table
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from sparkrecipes.schema.findings import CheckReport, DiagnosisReport, ValidationReport
+    from sparkrecipes.schema.image import ImageReport
+    from sparkrecipes.schema.listing import RecipeDetail, RecipeList
+    from sparkrecipes.schema.machine import HostReport
+    from sparkrecipes.schema.memory import MemoryEstimate
+    from sparkrecipes.schema.round import InstallReport, Report, Round, Spread
+    from sparkrecipes.schema.serving import (
+        Command,
+        DownloadReport,
+        Readiness,
+        Server,
+        ServerList,
+        ServerLogs,
+        Stopped,
+    )
+    from sparkrecipes.schema.use_case import Recommendation
 
 console = Console(highlight=False, soft_wrap=False)
 
@@ -46,10 +50,24 @@ COLOURS = {
 }
 
 
-@singledispatch
+Page = Callable[[Any], None]
+PAGES: dict[str, Page] = {}
+"""How each type of answer is printed, by the type's name: no type is loaded to be printed."""
+
+
 def print_answer(answer: BaseModel) -> None:
-    """Print an answer; a type without a page of its own is printed as JSON."""
-    console.print_json(answer.model_dump_json())
+    """Print an answer as people read it."""
+    PAGES[type(answer).__name__](answer)
+
+
+def page(name: str) -> Callable[[Page], Page]:
+    """Register the page of a type."""
+
+    def register(function: Page) -> Page:
+        PAGES[name] = function
+        return function
+
+    return register
 
 
 def coloured(word: str) -> str:
@@ -73,41 +91,17 @@ def bullets(lines: Iterable[str], sign: str = "-") -> None:
         console.print(grid)
 
 
-def figure(value: float | None, digits: int = 1) -> str:
-    """Write a figure, or a dash for unknown."""
-    return "-" if value is None else f"{value:,.{digits}f}"
-
-
 def gib(value: int | None) -> str:
     """Write bytes as GiB."""
     return "unknown" if value is None else f"{value / 2**30:.1f} GiB"
 
 
-@print_answer.register
+@page("RecipeList")
 def _(answer: RecipeList) -> None:
-    table = Table(box=None, pad_edge=False, padding=(0, 1))
-    table.add_column("recipe", no_wrap=True)
-    for name, width in (("1 user", 7), ("4 users", 7), ("TTFT", 5), ("46K", 5), ("memory", 6)):
-        table.add_column(name, justify="right", no_wrap=True, min_width=width)
-    table.add_row("", "tok/s", "tok/s", "ms", "s", "GB", style="dim")
-    for r in answer.recipes:
-        f = r.published
-        doubtful = "*" if "single_user_tok_s" in r.doubtful else " "
-        table.add_row(
-            r.id if r.status == "measured" else f"{r.id} ({r.status})",
-            figure(f.single_user_tok_s if f else None) + doubtful,
-            figure(f.four_users_total_tok_s if f else None),
-            figure(f.ttft_ms if f else None, 0),
-            figure(f.long_prompt_46k_s if f else None),
-            figure(f.memory_gb if f else None),
-        )
-    wide = Console(highlight=False, width=max(console.width, 100))
-    wide.print(table)
-    console.print("* doubtful: sparkrecipes show RECIPE says why")
-    console.print("Next: sparkrecipes recommend agents")
+    print_table(answer)
 
 
-@print_answer.register
+@page("RecipeDetail")
 def _(answer: RecipeDetail) -> None:
     recipe, summary = answer.recipe, answer.summary
     console.print(f"[bold]{escape(recipe.title)}[/]  ({recipe.id}, {summary.status})")
@@ -145,7 +139,7 @@ def _(answer: RecipeDetail) -> None:
     console.print(f"Next: sparkrecipes check {recipe.id}")
 
 
-@print_answer.register
+@page("Recommendation")
 def _(answer: Recommendation) -> None:
     if answer.pick:
         console.print(f"[bold]{answer.use_case}: {answer.pick.id}[/]")
@@ -161,7 +155,7 @@ def _(answer: Recommendation) -> None:
         console.print(f"Next: {escape(answer.next)}")
 
 
-@print_answer.register
+@page("ValidationReport")
 def _(answer: ValidationReport) -> None:
     for p in answer.problems:
         plain(f"{p.file}:{p.line}:{p.column}: {p.level}: {p.message}")
@@ -173,7 +167,7 @@ def _(answer: ValidationReport) -> None:
     console.print(f"{answer.files} files, {errors} errors, {hints} hints: {word}")
 
 
-@print_answer.register
+@page("HostReport")
 def _(answer: HostReport) -> None:
     kind = "a DGX Spark" if answer.is_spark else "not a DGX Spark"
     console.print(f"[bold]{kind}[/]: {answer.platform}, {escape(answer.kernel)}")
@@ -190,7 +184,7 @@ def _(answer: HostReport) -> None:
     bullets(answer.warnings, "!")
 
 
-@print_answer.register
+@page("MemoryEstimate")
 def _(answer: MemoryEstimate) -> None:
     console.print(
         f"[bold]{escape(answer.subject)}[/] at {answer.context_tokens:,} tokens x "
@@ -219,7 +213,7 @@ def _(answer: MemoryEstimate) -> None:
     bullets(answer.warnings, "!")
 
 
-@print_answer.register
+@page("ImageReport")
 def _(answer: ImageReport) -> None:
     word = {True: "[bold green]runs", False: "[bold red]does not run", None: "[bold magenta]?"}
     console.print(f"{escape(answer.ref)}: {word[answer.platform_ok]}[/] on {answer.platform}")
@@ -236,7 +230,7 @@ def _(answer: ImageReport) -> None:
         console.print(f"Next: {escape(answer.repair)}")
 
 
-@print_answer.register
+@page("CheckReport")
 def _(answer: CheckReport) -> None:
     grid = Table.grid(padding=(0, 1))
     grid.add_column(no_wrap=True)
@@ -248,7 +242,7 @@ def _(answer: CheckReport) -> None:
     console.print(f"{answer.recipe_id}: {coloured(answer.verdict)}")
 
 
-@print_answer.register
+@page("Command")
 def _(answer: Command) -> None:
     plain(answer.shell)
     err = Console(stderr=True, highlight=False)
@@ -256,7 +250,7 @@ def _(answer: Command) -> None:
         err.print(f"! {escape(warning)}")
 
 
-@print_answer.register
+@page("DiagnosisReport")
 def _(answer: DiagnosisReport) -> None:
     for d in answer.diagnoses:
         console.print(f"[bold]{escape(d.cause)}[/] ({d.id}, confidence {d.confidence})")
@@ -268,7 +262,7 @@ def _(answer: DiagnosisReport) -> None:
             bullets([f"first error: {answer.first_error}"])
 
 
-@print_answer.register
+@page("DownloadReport")
 def _(answer: DownloadReport) -> None:
     for repo in answer.repos:
         console.print(
@@ -280,7 +274,7 @@ def _(answer: DownloadReport) -> None:
     console.print(f"Next: sparkrecipes launch {answer.recipe_id}")
 
 
-@print_answer.register
+@page("ServerList")
 def _(answer: ServerList) -> None:
     for server in answer.servers:
         print_answer(server)
@@ -288,25 +282,25 @@ def _(answer: ServerList) -> None:
         console.print("no container of ours")
 
 
-@print_answer.register
+@page("Server")
 def _(answer: Server) -> None:
     exit_note = f" (exit code {answer.exit_code})" if answer.state == "exited" else ""
     console.print(f"{answer.name}: {answer.state}{exit_note}, {answer.base_url or 'no port'}")
     bullets([f"recipe {answer.recipe_id}, image {answer.image}, since {answer.started_at}"])
 
 
-@print_answer.register
+@page("ServerLogs")
 def _(answer: ServerLogs) -> None:
     for line in answer.lines:
         plain(line)
 
 
-@print_answer.register
+@page("Readiness")
 def _(answer: Readiness) -> None:
     console.print(f"ready after {answer.seconds:.0f} s: {answer.base_url} model {answer.model}")
 
 
-@print_answer.register
+@page("Stopped")
 def _(answer: Stopped) -> None:
     console.print(escape(answer.message))
 
@@ -318,7 +312,7 @@ def spread(value: Spread | None, unit: str) -> str:
     return f"{value.median:,.1f} {unit} ({value.min:,.1f} to {value.max:,.1f})"
 
 
-@print_answer.register
+@page("Round")
 def _(answer: Round) -> None:
     mark = " [bold cyan]simulated[/]" if answer.simulated else ""
     console.print(f"[bold]{escape(answer.server.model)}[/] at {answer.server.base_url}{mark}")
@@ -360,7 +354,7 @@ def _(answer: Round) -> None:
         console.print(f"saved in {escape(answer.saved_to)}\nNext: sparkrecipes report")
 
 
-@print_answer.register
+@page("Report")
 def _(answer: Report) -> None:
     table = Table(box=None, pad_edge=False)
     table.add_column("figure")
@@ -383,7 +377,7 @@ def _(answer: Report) -> None:
     bullets(answer.warnings, "!")
 
 
-@print_answer.register
+@page("InstallReport")
 def _(answer: InstallReport) -> None:
     grid = Table.grid(padding=(0, 1))
     grid.add_column(no_wrap=True)

@@ -1,27 +1,33 @@
-"""The operations, in the order of the walk: what Python, the command line and agents call."""
+"""The operations, in the order of the walk: what Python, the command line and agents call.
 
-from sparkrecipes.operations.acts import (
-    compare,
-    download,
-    launch,
-    run_round,
-    stop,
-    wait_until_ready,
-)
-from sparkrecipes.operations.answers import (
-    diagnose,
-    estimate_memory,
-    get_recipe,
-    list_recipes,
-    list_servers,
-    probe_machine,
-    recommend,
-    server_logs,
-    validate_recipe,
-)
-from sparkrecipes.operations.installation import install
-from sparkrecipes.operations.preflight import check_image, check_recipe, render_command
-from sparkrecipes.operations.simulation import rehearse
+Each is loaded when it is first used, so that a question costs only the rooms that answer it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sparkrecipes.operations.acts import (
+        compare,
+        download,
+        launch,
+        run_round,
+        stop,
+        wait_until_ready,
+    )
+    from sparkrecipes.operations.installation import install
+    from sparkrecipes.operations.preflight import check_image, check_recipe, render_command
+    from sparkrecipes.operations.recipes import get_recipe, list_recipes, validate_recipe
+    from sparkrecipes.operations.servers import (
+        diagnose,
+        list_servers,
+        probe_machine,
+        server_logs,
+    )
+    from sparkrecipes.operations.simulation import rehearse
+    from sparkrecipes.operations.sizing import estimate_memory, recommend
 
 __all__ = [
     "check_image",
@@ -45,3 +51,22 @@ __all__ = [
     "validate_recipe",
     "wait_until_ready",
 ]
+
+MODULES = {
+    "recipes": ("list_recipes", "get_recipe", "validate_recipe"),
+    "sizing": ("recommend", "estimate_memory"),
+    "servers": ("probe_machine", "list_servers", "server_logs", "diagnose"),
+    "preflight": ("check_image", "check_recipe", "render_command"),
+    "acts": ("download", "launch", "wait_until_ready", "run_round", "compare", "stop"),
+    "installation": ("install",),
+    "simulation": ("rehearse",),
+}
+"""Where each operation lives, in the order of the walk."""
+
+
+def __getattr__(name: str) -> Any:
+    """Load the module of an operation when it is first used."""
+    for module, names in MODULES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

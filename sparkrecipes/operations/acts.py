@@ -14,7 +14,6 @@ from sparkrecipes import containers, downloads, reports, standard_round
 from sparkrecipes import machine as hosts
 from sparkrecipes.catalog import Catalog
 from sparkrecipes.errors import Misuse, NotReady, Refused, RoundFailed
-from sparkrecipes.operations.answers import diagnose, fit_recipe, require_server
 from sparkrecipes.operations.preflight import (
     DEFAULT_PORT,
     LOOPBACK,
@@ -23,6 +22,8 @@ from sparkrecipes.operations.preflight import (
     inspect_image,
 )
 from sparkrecipes.operations.results import latest_round, load_round, round_path, save_round
+from sparkrecipes.operations.servers import diagnose, require_server
+from sparkrecipes.operations.sizing import fit_recipe
 from sparkrecipes.operations.workspace import Place, Workspace, open_workspace, positive
 from sparkrecipes.schema.machine import Machine
 from sparkrecipes.schema.recipe import Recipe

@@ -12,7 +12,7 @@ from sparkrecipes import machine as hosts
 from sparkrecipes.catalog import Catalog
 from sparkrecipes.checks import CheckFacts, check
 from sparkrecipes.errors import SparkRecipesError
-from sparkrecipes.operations.answers import fit_recipe
+from sparkrecipes.operations.sizing import fit_recipe
 from sparkrecipes.operations.workspace import Place, Workspace, open_workspace, positive
 from sparkrecipes.schema.findings import CheckReport
 from sparkrecipes.schema.image import ImageReport

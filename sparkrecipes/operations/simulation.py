@@ -7,8 +7,8 @@ from sparkrecipes.catalog import Catalog
 from sparkrecipes.checks import check
 from sparkrecipes.errors import Misuse
 from sparkrecipes.operations.acts import Progress
-from sparkrecipes.operations.answers import recommend
 from sparkrecipes.operations.preflight import Launch, command_for, gather
+from sparkrecipes.operations.sizing import recommend
 from sparkrecipes.operations.walk import Walk, summary_of
 from sparkrecipes.operations.workspace import Place, open_workspace
 from sparkrecipes.rehearsal import EngineDouble

@@ -49,17 +49,20 @@ def open_workspace(
         Misuse: A folder or file that is not there, or an unknown id.
         CatalogError: A file of the catalog that cannot be used.
     """
-    opened = (
-        catalog
-        if isinstance(catalog, Catalog)
-        else open_catalog(None if catalog is None else Path(catalog))
-    )
+    opened = open_catalog_of(catalog)
     target = machine if isinstance(machine, Machine) else opened.machine(machine)
     here = is_this_host(target)
     live = machines.live_memory() if here and target.unified_memory else None
     if live is not None:
         target = target.model_copy(update={"mem_total_bytes": live[0]})
     return Workspace(opened, target, offline, here)
+
+
+def open_catalog_of(catalog: Catalog | Place) -> Catalog:
+    """Return an open catalog as it is, or open a folder or the default one."""
+    if isinstance(catalog, Catalog):
+        return catalog
+    return open_catalog(None if catalog is None else Path(catalog))
 
 
 def is_this_host(target: Machine) -> bool:

@@ -1,41 +1,17 @@
-"""Questions that need no network: what the catalog, the memory model, the host and logs say."""
+"""Does it fit, and which one should it be: the memory model and the rules of the pick."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-
-from sparkrecipes import catalog as catalogs
-from sparkrecipes import containers, memory
-from sparkrecipes import diagnosis as diagnoses
 from sparkrecipes import machine as hosts
+from sparkrecipes import memory
 from sparkrecipes import recommendation as recommendations
 from sparkrecipes.catalog import Catalog
-from sparkrecipes.errors import Misuse
 from sparkrecipes.operations.subjects import recipe_request, subject_request
 from sparkrecipes.operations.workspace import Place, Workspace, open_workspace, positive
-from sparkrecipes.schema.findings import DiagnosisReport, ValidationReport
-from sparkrecipes.schema.listing import RecipeDetail, RecipeList
-from sparkrecipes.schema.machine import HostReport, Machine
+from sparkrecipes.schema.machine import Machine
 from sparkrecipes.schema.memory import MemoryEstimate
 from sparkrecipes.schema.recipe import Recipe
-from sparkrecipes.schema.serving import Server, ServerList, ServerLogs
 from sparkrecipes.schema.use_case import Recommendation
-
-
-def list_recipes(*, catalog: Catalog | Place = None) -> RecipeList:
-    """List all recipes with the figures that people choose by."""
-    return RecipeList(recipes=open_workspace(catalog).catalog.summaries())
-
-
-def get_recipe(recipe: str, *, catalog: Catalog | Place = None) -> RecipeDetail:
-    """Show one recipe in full, with what is published of it.
-
-    Raises:
-        UnknownId: No recipe has that id.
-    """
-    opened = open_workspace(catalog).catalog
-    return opened.detail(opened.recipe(recipe))
 
 
 def recommend(
@@ -68,20 +44,6 @@ def recommend(
         users=users,
         estimate=lambda recipe: fit_recipe(space, recipe, context_tokens, users),
     )
-
-
-def validate_recipe(
-    paths: Sequence[Path | str], *, catalog: Catalog | Place = None
-) -> ValidationReport:
-    """Check recipe or other catalog files: what is wrong, where, and the repair."""
-    return catalogs.validate([Path(p) for p in paths], open_workspace(catalog).catalog)
-
-
-def probe_machine(
-    *, catalog: Catalog | Place = None, machine: Machine | Place = None
-) -> HostReport:
-    """Say what this machine is and what is free on it now; never fails."""
-    return hosts.read_host(open_workspace(catalog, machine).machine.id)
 
 
 def estimate_memory(
@@ -129,39 +91,3 @@ def available_bytes(space: Workspace) -> int | None:
     """Return MemAvailable where this host is the target, else None."""
     live = hosts.live_memory() if space.here else None
     return live[1] if live else None
-
-
-def diagnose(log: str, *, catalog: Catalog | Place = None) -> DiagnosisReport:
-    """Find known causes in a log, the most likely first; none found is no all-clear."""
-    rules = open_workspace(catalog).catalog.diagnoses.values()
-    return diagnoses.diagnose(log, rules)
-
-
-def list_servers() -> ServerList:
-    """List the containers that carry our label, running or not."""
-    return containers.list_servers()
-
-
-def server_logs(recipe: str, *, lines: int = 50) -> ServerLogs:
-    """Return the last log lines of a recipe's container, with secrets removed.
-
-    Raises:
-        Misuse: No container of ours serves that recipe.
-    """
-    return containers.logs(require_server(recipe).name, lines=lines)
-
-
-def require_server(recipe: str) -> Server:
-    """Find our container of a recipe.
-
-    Raises:
-        Misuse: There is none.
-    """
-    server = containers.find_server(recipe)
-    if server is None:
-        raise Misuse(
-            f"no container of ours serves {recipe!r}",
-            code="no_server",
-            repair="run: sparkrecipes status",
-        )
-    return server

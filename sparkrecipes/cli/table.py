@@ -1,0 +1,58 @@
+"""The list as a table: plain text, so that it needs neither rich nor the types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+HEADS = (
+    ("1 user", "tok/s"),
+    ("4 users", "tok/s"),
+    ("TTFT", "ms"),
+    ("46K", "s"),
+    ("memory", "GB"),
+)
+
+
+def print_table(answer: Any) -> None:
+    """Print a ``RecipeList``, or its JSON with attributes, one line a recipe."""
+    rows = [(named(recipe), *cells(recipe)) for recipe in answer.recipes]
+    width = max((len(row[0]) for row in rows), default=6)
+    for line in zip(*HEADS, strict=True):
+        title = "recipe" if line[0] == "1 user" else ""
+        print_row(title, line, width)
+    for name, *figures in rows:
+        print_row(name, figures, width)
+    print("* doubtful: sparkrecipes show RECIPE says why")
+    print("Next: sparkrecipes recommend agents")
+
+
+def print_row(name: str, cells: Any, width: int) -> None:
+    """Print one line, figures to the right."""
+    print(f"{name:{width}}" + "".join(f"{cell:>9}" for cell in cells))
+
+
+def named(recipe: Any) -> str:
+    """Name a recipe, with its status unless it was measured."""
+    if recipe.status == "measured":
+        return str(recipe.id)
+    return f"{recipe.id} ({recipe.status})"
+
+
+def cells(recipe: Any) -> tuple[str, ...]:
+    """Write the figures that people choose by."""
+    f = recipe.published
+    if f is None:
+        return ("-",) * len(HEADS)
+    doubtful = "*" if "single_user_tok_s" in recipe.doubtful else " "
+    return (
+        figure(f.single_user_tok_s) + doubtful,
+        figure(f.four_users_total_tok_s),
+        figure(f.ttft_ms, 0),
+        figure(f.long_prompt_46k_s),
+        figure(f.memory_gb),
+    )
+
+
+def figure(value: float | None, digits: int = 1) -> str:
+    """Write a figure, or a dash for unknown."""
+    return "-" if value is None else f"{value:,.{digits}f}"
