@@ -351,6 +351,13 @@ def _message(error: Any) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:300]
 
 
+_CUT = {
+    "eof": "no finish reason and no [DONE] came",
+    "incomplete": "the body was cut",
+    "malformed": "the answer is not HTTP/1.1",
+}
+
+
 @dataclass
 class Reading:
     """True figures of one streamed request; times in seconds after it was sent.
@@ -472,8 +479,8 @@ class Reading:
         elif not self.done and (torn or self.finish_reason is None):
             self.error = "cut"
         if self.error in ("cut", "timeout"):
-            seen = f"{len(self.arrivals)} token events"
-            self.detail = f"{self.detail or 'the stream ended'}; {seen} had come"
+            why = self.detail or _CUT.get(exchange.end, "the connection was reset")
+            self.detail = f"{why}; {len(self.arrivals)} token events had come"
 
     @property
     def ok(self) -> bool:
@@ -805,15 +812,14 @@ class Client:
         return [Answer(exchange, Reading.of(exchange)) for exchange in map(Exchange.decode, done)]
 
     def _drop_refused(self, answers: Sequence[Answer]) -> bool:
-        """Leave out the optional fields that a 400 names, or all of them where it names none."""
+        """Leave out the optional fields that a 400 names, or the rarer ones where it names none."""
         refused = [a for a in answers if a.exchange.status in (400, 422) and not a.too_long]
-        left = [name for name in OPTIONAL if name not in self.dropped]
-        if not refused or not left:
-            return False
         text = " ".join(a.reading.detail for a in refused)
+        left = [name for name in OPTIONAL if name not in self.dropped]
         named = [name for name in left if re.search(OPTIONAL[name], text)]
-        self.dropped += named or left
-        return True
+        drop = named or [name for name in left if refused and name != "temperature"]
+        self.dropped += drop
+        return bool(drop)
 
     def _tally(self, answer: Answer, label: str) -> None:
         reading = answer.reading
@@ -1551,8 +1557,8 @@ def plan(
     return [smoke, *quick] if run.quick else [smoke, published, *quick, *full]
 
 
-def look_at_server(client: Client) -> tuple[Json, int | None, str]:
-    """What is served: (facts, context in tokens where it is told, a warning or nothing)."""
+def look_at_server(client: Client) -> tuple[Json, str]:
+    """What is served, and a warning or nothing."""
     models = _dicts(client.get_json("/v1/models").get("data"))
     ids = [_text(model.get("id")) for model in models]
     if not client.model and len(ids) == 1:
@@ -1561,17 +1567,17 @@ def look_at_server(client: Client) -> tuple[Json, int | None, str]:
     engine = _text(served.get("owned_by"))
     props = client.get_json("/props") if engine in ("", "llamacpp") else {}
     version = client.get_json("/version", "/v1/version") if not props else {}
+    slot = _dict(props.get("default_generation_settings"))
     names = (version.get("version"), version.get("release"), props.get("build_info"))
     facts = {
         "base_url": client.endpoint.url,
         "model": client.model or "unknown",
         "engine": engine or None,
         "engine_version": next(filter(None, map(_text, names)), None),
+        "context_tokens": _count(served.get("max_model_len")) or _count(slot.get("n_ctx")),
     }
-    context = _count(served.get("max_model_len"))
-    context = context or _count(_dict(props.get("default_generation_settings")).get("n_ctx"))
     unlisted = f"the server lists {', '.join(ids)}, not {client.model or 'one model alone'}"
-    return facts, context, "" if served or not ids else unlisted
+    return facts, "" if served or not ids else unlisted
 
 
 def run_round(
@@ -1610,9 +1616,9 @@ def run_round(
     if method not in METHODS or only not in (None, *PARTS) or min(ladder) < 1:
         raise ValueError(f"method is one of {METHODS}, only one of {PARTS}, users are 1 or more")
     client = Client(Endpoint.parse(base_url), model, api_key, limits or Limits())
-    server, context, unlisted = look_at_server(client)
+    server, unlisted = look_at_server(client)
     data = empty_round(method, server, tool_version or "standalone", recipe_id, simulated)
-    watch, context = Watch(client, restart_probe), context or context_tokens
+    watch, context = Watch(client, restart_probe), server["context_tokens"] or context_tokens
     say, keep = progress or (lambda _: None), save or (lambda _: None)
     run = StandardRound(client, watch, data, ladder, context, capabilities, quick, say, keep)
     run.note("wrong_model", unlisted, bool(unlisted))
