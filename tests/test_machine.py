@@ -128,6 +128,8 @@ def test_a_host_without_meminfo_has_no_live_memory(tmp_path: Path) -> None:
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc/meminfo").write_text("MemTotal: lots\nMemAvailable\n\xff")
     assert live_memory(tmp_path) is None
+    (tmp_path / "proc/meminfo").write_text("MemTotal: 1024 kB\n")
+    assert live_memory(tmp_path) is None
 
 
 @pytest.mark.parametrize("host", ["dgx-spark", "oem-gb10"])
@@ -141,6 +143,7 @@ def test_a_spark_is_known_by_its_gpu(commands: Path, tmp_path: Path) -> None:
     assert not host_is_spark(tmp_path)
     install(commands, "nvidia-smi", prints("nvidia-smi/gb10.csv"))
     assert host_is_spark(tmp_path)
+    assert read_host("dgx-spark", root=tmp_path).is_spark
     install(commands, "nvidia-smi", prints("nvidia-smi/h100.csv"))
     assert not host_is_spark(tmp_path)
 

@@ -9,7 +9,7 @@ import pytest
 from sparkrecipes.errors import Misuse, Refused
 from sparkrecipes.memory import FitRequest, estimate
 from sparkrecipes.memory.cache_groups import CachePlan, plan_cache
-from sparkrecipes.memory.cache_specs import CacheSettings, token_bytes
+from sparkrecipes.memory.cache_specs import CacheSettings, indexer_specs, token_bytes
 from sparkrecipes.memory.engine_log import engine_kv
 from sparkrecipes.memory.engine_rules import CacheMode, cache_mode, rules_for
 from sparkrecipes.memory.sequence_cost import sequence_cost
@@ -206,13 +206,13 @@ def test_layers_that_need_the_same_tokens_share_one_group() -> None:
 
 
 def test_a_page_that_does_not_divide_the_largest_is_padded() -> None:
-    """A drafter of 3 heads beside 4: its page is padded, its block stays."""
+    """A drafter of 3 heads beside 8: its page is padded, its block stays."""
     plan = plan_cache(
-        (full(4, 4, 64), sliding(4, 4, 64, 128)), (full(4, 3, 64),), settings("0.31.0")
+        (full(4, 8, 64), sliding(4, 8, 64, 128)), (full(4, 3, 64),), settings("0.31.0")
     )
     (padded,) = (g for g in plan.groups if g.spec.shape == (3, 64, 64))
     assert 16 == padded.spec.block_tokens
-    assert 4 * 16 * 512 == padded.page_bytes
+    assert 4 * 16 * 1024 == padded.page_bytes
 
 
 def test_a_window_holds_what_is_in_flight() -> None:
@@ -272,6 +272,52 @@ def test_what_is_kept_of_states_differs_by_release() -> None:
         state("0.32.0", "align"),
     )
     assert 5 * 16 == state("0.27.1", "all")
+    drafting = settings("0.27.1", mode="all", drafts=3)
+    assert 5 * (16 + 3) == plan_cache(layers, (), drafting).state_blocks(131072)
+
+
+def test_the_mode_that_keeps_all_states_aligns_to_their_chunk() -> None:
+    """4,224 tokens are 33 chunks of 128, where 4,176 would hold a state."""
+    log = SEEN["attention_blocks"][0]
+    assert 4176 == plan_of(log).block_tokens
+    assert 4224 == plan_of({**log, "prefix_caching": True}).block_tokens
+
+
+def test_latent_attention_beside_states_takes_blocks_of_128() -> None:
+    """Its kernels want whole multiples; alone it keeps the smallest block."""
+    latent = MlaAttention(kind="mla_attention", count=8, kv_lora_rank=512, qk_rope_head_dim=64)
+    mamba = next(g for g in model("nemotron-3-super-120b-a12b").layers if g.kind == "mamba2")
+    hybrid = plan_cache((latent, mamba), (), settings("0.31.0", dtype="bfloat16"))
+    alone = plan_cache((latent,), (), settings("0.31.0", dtype="bfloat16"))
+    assert (0, 16) == (hybrid.block_tokens % 128, alone.block_tokens)
+    assert hybrid.block_tokens * 1152 >= 4_255_744 > (hybrid.block_tokens - 128) * 1152
+
+
+def test_a_model_of_states_alone_keeps_them_unpadded() -> None:
+    """No attention to pad to: a block is one state of each layer."""
+    mamba = next(g for g in model("nemotron-3-super-120b-a12b").layers if g.kind == "mamba2")
+    plan = plan_cache((mamba,), (), settings("0.31.0", mode="none"))
+    assert (40 * 4_255_744, 1) == (plan.bytes_per_block, plan.blocks_per_request(131072))
+
+
+def test_a_window_beside_states_starts_from_another_block_by_release() -> None:
+    """From 0.31 on a sliding drafter takes the attention block; before, the smallest, scaled up."""
+    layers = (*model("nemotron-3.5-lightning-30b-a3b").layers,)
+    drafter = (sliding(6, 3, 128, 1024),)
+
+    def block(version: str) -> int:
+        plan = plan_cache(layers, drafter, settings(version))
+        return next(g.spec.block_tokens for g in plan.groups if g.spec.kind == "sliding")
+
+    assert (2784, 4176) == (block("0.30.0"), block("0.31.0"))
+
+
+def test_a_ring_holds_the_open_group_and_all_drafts() -> None:
+    """Groups of 4 with 5 drafts: 9 rows, rounded up to 12."""
+    indexer = next(g for g in model("qwen3.8-flash-next").layers if g.kind == "indexer")
+    keys, ring = indexer_specs(indexer, 1600, 5)
+    assert (400 * 256, 1600) == (keys.page_bytes, keys.block_tokens)
+    assert (12, 12 * 256, 1) == (ring.block_tokens, ring.page_bytes, ring.held_blocks)
 
 
 @pytest.mark.parametrize(

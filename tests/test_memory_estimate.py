@@ -22,7 +22,7 @@ from sparkrecipes.schema.model import (
     Model,
     SlidingAttention,
 )
-from sparkrecipes.schema.recipe import Speculative
+from sparkrecipes.schema.recipe import Recipe, Speculative, WeightsSource
 from tests.support.models import GIB, SPARK, engine, made_of, model, recipe, recipe_ids, row
 
 SEEN = json.loads((Path(__file__).parent / "data" / "memory" / "kv_observations.json").read_text())
@@ -430,6 +430,30 @@ def test_drafters_are_found_by_their_repository() -> None:
     answer = estimate(with_it, SPARK)
     assert 82 * 2048 == answer.kv_bytes_per_token
     assert (GIB, GIB) == answer.bounds["drafter_bytes"]
+
+
+def test_a_recipe_runs_the_build_of_its_repository() -> None:
+    """Two builds of one quantisation: the recipe's own repository decides; else both are sized."""
+    found = recipe("gpt-oss-20b-mxfp4-vllm")
+    twin = Build(repo="owner/twin", quant="mxfp4")
+    both = model("gpt-oss-20b").model_copy(update={"builds": (twin, *model("gpt-oss-20b").builds)})
+    stranger = found.model_copy(update={"weights": WeightsSource(repo="owner/unseen")})
+    unnamed = found.model_copy(update={"weights": None, "quant": None})
+
+    def repos(of: Recipe) -> list[str]:
+        return [b.repo for b in recipe_request(of, both, engine("vllm"), None).builds]
+
+    assert ["openai/gpt-oss-20b"] == repos(found)
+    assert ["owner/twin", "openai/gpt-oss-20b"] == repos(stranger) == repos(unnamed)
+
+
+def test_an_encoder_of_images_adds_to_the_overhead() -> None:
+    """Up to 1.8 GiB where a model sees, unless it is told to serve language only."""
+    request = asked("qwen3.8-27b-nvfp4-vllm", published=None)
+    sees = estimate(request, SPARK).components.overhead_bytes or 0
+    flags = (*request.flags, "--language-model-only")
+    blind = estimate(replace(request, flags=flags), SPARK).components.overhead_bytes or 0
+    assert 1.8 == round((sees - blind) / GIB, 2)
 
 
 def test_flags_are_read_in_both_forms() -> None:
