@@ -463,7 +463,7 @@ def test_default_fraction_changes_with_the_release(catalog):
 
     0.92 of 121.69 GiB is 112.0 GiB, 0.9 is 109.5.
     """
-    assert {"0.2.6": 0.9, "0.21.0": 0.92} == catalog.engine("vllm").default_gpu_memory_utilization
+    assert {"0.2.6": 0.9, "0.20.0": 0.92} == catalog.engine("vllm").default_gpu_memory_utilization
     fractions = [r.serving.gpu_memory_utilization for r in catalog.recipes.values()]
     assert None not in fractions
 
