@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -227,6 +228,41 @@ def test_the_shared_store_is_mounted_where_links_expect_it():
         recipe, weights=weights, drafter=MountedWeights(DRAFTER.folder, "b" * 40, shared_blobs=True)
     )
     assert 1 == after(both.argv, "--mount").count(store)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_links_hold_at_the_places_where_they_are_mounted(tmp_path, shared):
+    """C58: with each mount's source laid out at its target, the engine's path leads to content."""
+    cache, inside = tmp_path / "hub", tmp_path / "container"
+    folder = cache / "models--acme--tiny"
+    snapshot = folder / "snapshots" / SHA
+    for place in (folder / "blobs", snapshot, cache / "blobs" / "cc"):
+        place.mkdir(parents=True)
+    blob = folder / "blobs" / "e1"
+    if shared:
+        (cache / "blobs" / "cc" / "c1").write_text("weights")
+        blob.symlink_to("../../blobs/cc/c1")
+    else:
+        blob.write_text("weights")
+    (snapshot / "model.safetensors").symlink_to("../../blobs/e1")
+    command = made(weights=MountedWeights(folder, SHA, shared_blobs=shared), cache_root=cache)
+    for mount in after(command.argv, "--mount"):
+        fields = dict(part.partition("=")[::2] for part in mount.split(","))
+        target = inside / fields["target"].lstrip("/")
+        shutil.copytree(fields["source"], target, symlinks=True)
+    shutil.rmtree(cache)
+    model = command.argv[command.argv.index("vllm/vllm-openai:v0.31.0") + 1]
+    assert "weights" == (inside / model.lstrip("/") / "model.safetensors").read_text()
+
+
+def test_the_entrypoint_is_not_doubled():
+    """C70: vLLM's image starts ``vllm serve`` itself; arguments begin with the model's folder."""
+    catalog = open_catalog()
+    for recipe in catalog.recipes.values():
+        argv = made(recipe, catalog.engine(recipe.engine)).argv
+        rest = argv[argv.index(recipe.image.reference) + 1 :]
+        assert not {"vllm", "serve", "nim-serve"} & set(rest)
+        assert not rest or rest[0].startswith("/weights/models--")
 
 
 def test_the_cache_of_the_caller_is_mounted():
