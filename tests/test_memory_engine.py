@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from sparkrecipes.errors import Misuse, Refused
-from sparkrecipes.memory import FitRequest, estimate
+from sparkrecipes.errors import Misuse, Refused, Unknown
+from sparkrecipes.memory import FitRequest, engine_request, estimate
 from sparkrecipes.memory.cache_groups import CachePlan, plan_cache
 from sparkrecipes.memory.cache_specs import CacheSettings, indexer_specs, token_bytes
 from sparkrecipes.memory.engine_log import engine_kv
@@ -70,32 +70,19 @@ def seen_model(name: str) -> Model:
 
 def seen_request(log: dict[str, Any]) -> FitRequest:
     """Ask what a log answers."""
-    found = seen_model(log["model"])
     method, _, drafts = log.get("speculative", "").partition(":")
-    prefix = "" if log.get("prefix_caching", True) else "no-"
-    flags = [f"--{prefix}enable-prefix-caching"]
-    if batched := log.get("max_num_batched_tokens"):
-        flags.append(f"--max-num-batched-tokens={batched}")
-    if ssm := log.get("mamba_ssm_cache_dtype"):
-        flags.append(f"--mamba-ssm-cache-dtype={ssm}")
-    return FitRequest(
-        subject=found.id,
-        model=found,
-        builds=found.builds,
-        engine=engine("vllm"),
+    return engine_request(
+        seen_model(log["model"]),
+        engine("vllm"),
         engine_version=log["engine_version"],
         context_tokens=log.get("context_tokens", 131072),
-        users=1,
         kv_cache_dtype=log["kv_cache_dtype"],
-        gpu_memory_utilization=0.9,
         speculative=Speculative(method=method, num_speculative_tokens=int(drafts))
         if method
         else None,
-        drafter_repo=log.get("drafter"),
-        flags=tuple(flags),
-        env={},
-        shm_size=None,
-        published=None,
+        prefix_caching=log.get("prefix_caching", True),
+        max_num_batched_tokens=log.get("max_num_batched_tokens"),
+        mamba_ssm_cache_dtype=log.get("mamba_ssm_cache_dtype"),
     )
 
 
@@ -370,6 +357,20 @@ def test_a_model_without_a_cache_has_no_log() -> None:
     assert (0, 0) == (plan.bytes_per_block, plan.blocks_per_request(131072))
     with pytest.raises(Refused, match="keeps no KV cache"):
         engine_kv(plan, GIB, 131072)
+
+
+def test_a_drafter_that_nobody_described_has_no_log() -> None:
+    """Its layers decide the figures: unknown, with the remedy; n-gram speculation needs none."""
+    llama = {
+        "model": "llama-3.1-8b-instruct",
+        "engine_version": "0.31.0",
+        "kv_cache_dtype": "fp8",
+        "speculative": "eagle3:3",
+    }
+    with pytest.raises(Unknown) as caught:
+        seen_request(llama)
+    assert "drafters" in caught.value.repair
+    assert seen_request({**llama, "speculative": "ngram:3"}).drafter_repo is None
 
 
 def test_an_unknown_type_of_the_cache_is_refused() -> None:

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from benchmarks.fit_backtest import published_rows
+from sparkrecipes.catalog import open_catalog
 from sparkrecipes.memory import FitRequest, estimate, model_request, recipe_request
 from sparkrecipes.memory.components import overhead
 from sparkrecipes.memory.request import flag_number, flag_on, flag_value
@@ -493,3 +495,9 @@ def test_linear_layers_are_not_charged_for_every_token() -> None:
     assert state is not None
     assert 28 * 36 * 2_146_304 == state[0]
     assert 73.69 == round(state[0] / 28 / 2**20, 2)
+
+
+def test_the_backtest_table_of_the_docs_is_current() -> None:
+    """docs/memory.md shows what benchmarks/fit_backtest.py prints."""
+    page = (Path(__file__).parents[1] / "docs" / "memory.md").read_text()
+    assert "\n".join(published_rows(open_catalog())) in page

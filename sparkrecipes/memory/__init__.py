@@ -8,6 +8,11 @@ under it vLLM's own arithmetic: ``engine_rules`` (by release), ``cache_specs`` (
 """
 
 from sparkrecipes.memory.estimation import estimate
-from sparkrecipes.memory.request import FitRequest, model_request, recipe_request
+from sparkrecipes.memory.request import (
+    FitRequest,
+    engine_request,
+    model_request,
+    recipe_request,
+)
 
-__all__ = ["FitRequest", "estimate", "model_request", "recipe_request"]
+__all__ = ["FitRequest", "engine_request", "estimate", "model_request", "recipe_request"]

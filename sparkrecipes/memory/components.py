@@ -68,9 +68,8 @@ def build_weights(request: FitRequest, build: Build) -> Bound | None:
             bound = in_memory(resident.weights)
             return bound._replace(reason=f"with {names} {bound.reason}")
     if build.weights:
-        return in_memory(build.weights)._replace(
-            reason=f"{build.repo}: {in_memory(build.weights).reason}"
-        )
+        bound = in_memory(build.weights)
+        return bound._replace(reason=f"{build.repo}: {bound.reason}")
     return by_parameters(request.model, build)
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import zip_longest
+from typing import NamedTuple
 
+from sparkrecipes.errors import Unknown
 from sparkrecipes.schema.engine import Engine
 from sparkrecipes.schema.evidence import EvidenceRow
 from sparkrecipes.schema.model import Build, DrafterModel, LayerGroup, Model
@@ -14,6 +17,8 @@ from sparkrecipes.schema.recipe import Recipe, Speculative
 
 UNITS = {"k": 10**3, "m": 10**6, "g": 10**9, "K": 2**10, "M": 2**20, "G": 2**30}
 """What vLLM's number flags may end in (``engine/arg_utils.py``, human_readable_int)."""
+
+NUMBER = re.compile(r"(\d+(?:\.\d+)?)([kmgKMG]?)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,30 +116,116 @@ def model_request(
     )
 
 
+def engine_request(
+    model: Model,
+    engine: Engine,
+    *,
+    engine_version: str | None,
+    context_tokens: int,
+    kv_cache_dtype: str,
+    users: int = 1,
+    speculative: Speculative | None = None,
+    prefix_caching: bool = True,
+    max_num_batched_tokens: int | None = None,
+    mamba_ssm_cache_dtype: str | None = None,
+) -> FitRequest:
+    """Ask what an engine's start-up log says of a model, with the settings that decide it.
+
+    Args:
+        model: The model, in any build: its weights do not matter to the cache.
+        engine: The engine whose arithmetic holds.
+        engine_version: Its release.
+        context_tokens: Longest sequence.
+        kv_cache_dtype: Type of the cache.
+        users: Sequences at once.
+        speculative: Way of speculation; a separate drafter is the model file's own of that way.
+        prefix_caching: Whether it is on.
+        max_num_batched_tokens: Most tokens a step; null is the engine's default.
+        mamba_ssm_cache_dtype: Type of recurrent states; null is the model's.
+
+    Raises:
+        Unknown: The model file describes no drafter of that way, whose layers decide the figures.
+    """
+    flags = [f"--{'' if prefix_caching else 'no-'}enable-prefix-caching"]
+    if max_num_batched_tokens:
+        flags.append(f"--max-num-batched-tokens={max_num_batched_tokens}")
+    if mamba_ssm_cache_dtype:
+        flags.append(f"--mamba-ssm-cache-dtype={mamba_ssm_cache_dtype}")
+    base = model_request(
+        model,
+        model.builds,
+        context_tokens=context_tokens,
+        users=users,
+        kv_cache_dtype=kv_cache_dtype,
+    )
+    return replace(
+        base,
+        engine=engine,
+        engine_version=engine_version,
+        speculative=speculative,
+        drafter_repo=drafter_for(model, speculative) if speculative else None,
+        flags=tuple(flags),
+    )
+
+
+def drafter_for(model: Model, speculative: Speculative) -> str | None:
+    """Find the separate drafter that a way of speculation needs; null where it needs none.
+
+    Raises:
+        Unknown: It needs one, and the model file describes none.
+    """
+    method = speculative.method
+    if method == "ngram" or (method == "mtp" and model.mtp_layers):
+        return None
+    for known in model.drafters:
+        if known.method == method and known.layers is not None:
+            return known.repo
+    raise Unknown(
+        f"no {method} drafter of {model.id} is described, and its layers decide the cache",
+        code="unknown_drafter",
+        repair="add it to the model's file under drafters",
+    )
+
+
+class Flags(NamedTuple):
+    """Engine arguments by name; of a flag given twice the last counts, as engines read them."""
+
+    values: Mapping[str, str]
+    """Values of ``--name=value`` and ``--name value``."""
+    switches: Mapping[str, bool]
+    """True of ``--name`` and false of ``--no-name``, without the dashes."""
+
+
+@lru_cache(maxsize=256)
+def read_flags(flags: tuple[str, ...]) -> Flags:
+    """Read engine arguments once."""
+    values: dict[str, str] = {}
+    switches: dict[str, bool] = {}
+    for flag, after in zip_longest(flags, flags[1:], fillvalue="--"):
+        name, equals, value = flag.partition("=")
+        if equals:
+            values[name] = value
+        elif not after.startswith("-"):
+            values[name] = after
+        switches[name.removeprefix("--no-").removeprefix("--")] = not name.startswith("--no-")
+    return Flags(values, switches)
+
+
 def flag_value(flags: tuple[str, ...], name: str) -> str | None:
     """Read the value of ``--name=value`` or ``--name value``; null where the flag is not given."""
-    for index, flag in enumerate(flags):
-        if flag.startswith(f"{name}="):
-            return flag[len(name) + 1 :]
-        if flag == name and index + 1 < len(flags) and not flags[index + 1].startswith("-"):
-            return flags[index + 1]
-    return None
+    return read_flags(flags).values.get(name)
 
 
 def flag_number(flags: tuple[str, ...], name: str) -> int | None:
     """Read a flag that is a number, ``8192`` or ``8k``; null where it is not one."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([kmgKMG]?)", flag_value(flags, name) or "")
+    told = flag_value(flags, name)
+    found = NUMBER.fullmatch(told) if told else None
     return int(float(found[1]) * UNITS.get(found[2], 1)) if found else None
 
 
 def flag_on(flags: tuple[str, ...], name: str) -> bool | None:
     """Read a switch that has a ``--no-`` form; null where neither is given."""
-    for flag in reversed(flags):
-        if flag == f"--{name}":
-            return True
-        if flag == f"--no-{name}":
-            return False
-    return None
+    return read_flags(flags).switches.get(name)
 
 
 def shm_bytes(size: str | None) -> int:
