@@ -10,7 +10,7 @@ from sparkrecipes.memory.reasons import assumptions_of
 from sparkrecipes.memory.request import FitRequest
 from sparkrecipes.memory.startup import fraction_of, smallest_fraction, start_check
 from sparkrecipes.schema.machine import Machine
-from sparkrecipes.schema.memory import Components, FitVerdict, MemoryEstimate, Pool
+from sparkrecipes.schema.memory import Components, EngineKv, FitVerdict, MemoryEstimate, Pool
 
 
 def estimate(
@@ -38,8 +38,7 @@ def estimate(
     usable = machine.mem_total_bytes
     bounds = bounds_of(need, users, context)
     total = need.total(users, context)
-    fraction = fraction_of(request)
-    pool = pool_of(need, request, machine, fraction)
+    pool = pool_of(need, request, machine)
     return MemoryEstimate(
         subject=request.subject,
         model=request.model.id,
@@ -59,14 +58,25 @@ def estimate(
         max_users_at_context=most_users(need, usable, context),
         max_context_at_users=longest_context(need, usable, users, request.model.context_tokens),
         min_gpu_memory_utilization=smallest_serving_fraction(need, request, machine),
-        reservation_bytes=int(fraction * usable) if fraction and machine.gpu else None,
+        reservation_bytes=reservation(request, machine),
         pool=pool,
-        engine_kv=engine_kv(need.sequence.high, available_kv_bytes, context)
-        if available_kv_bytes is not None
-        else None,
+        engine_kv=log_of(need, context, available_kv_bytes),
         assumptions=assumptions_of(need, request, machine),
         warnings=warnings_of(need, request, machine, pool, available_bytes),
     )
+
+
+def log_of(need: Need, context_tokens: int, available_kv_bytes: int | None) -> EngineKv | None:
+    """Give what the engine's log would print, where it is asked for."""
+    if available_kv_bytes is None:
+        return None
+    return engine_kv(need.sequence.high, available_kv_bytes, context_tokens)
+
+
+def reservation(request: FitRequest, machine: Machine) -> int | None:
+    """Give what the engine's fraction takes; null where none is known, or without a GPU."""
+    fraction = fraction_of(request)
+    return int(fraction * machine.mem_total_bytes) if fraction and machine.gpu else None
 
 
 def usable_source(machine: Machine, *, live: bool) -> str:
@@ -126,16 +136,15 @@ def verdict_now(
     return verdict(total and (total[0] - reserve, total[1] - reserve), available_bytes)
 
 
-def pool_of(need: Need, request: FitRequest, machine: Machine, fraction: float | None) -> Pool:
+def pool_of(need: Need, request: FitRequest, machine: Machine) -> Pool:
     """Say how many sequences of full length the engine's fraction serves at once."""
-    served = None
-    if fraction and machine.gpu:
-        served = users_in(need, int(fraction * machine.mem_total_bytes), request)
+    taken = reservation(request, machine)
+    served = users_in(need, taken, request) if taken else None
     ok: bool | None = None
     if served:
         ok = True if served[0] >= request.users else None
         ok = False if served[1] < request.users else ok
-    return Pool(gpu_memory_utilization=fraction, users_at_context=served, ok=ok)
+    return Pool(gpu_memory_utilization=fraction_of(request), users_at_context=served, ok=ok)
 
 
 def users_in(need: Need, fraction_bytes: int, request: FitRequest) -> tuple[float, float] | None:

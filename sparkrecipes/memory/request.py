@@ -138,7 +138,7 @@ def engine_request(
         context_tokens: Longest sequence.
         kv_cache_dtype: Type of the cache.
         users: Sequences at once.
-        speculative: Way of speculation; a separate drafter is the model file's own of that way.
+        speculative: Way of speculation, with the model file's own drafter of that way.
         prefix_caching: Whether it is on.
         max_num_batched_tokens: Most tokens a step; null is the engine's default.
         mamba_ssm_cache_dtype: Type of recurrent states; null is the model's.
