@@ -26,8 +26,7 @@ def estimate(
         request: Model, builds, settings and what is published of them.
         machine: Its memory and the reserve of the host.
         available_bytes: MemAvailable now, where this host is that machine.
-        available_kv_bytes: What an engine's log calls available KV cache memory: then the answer
-            holds what that log would print further.
+        available_kv_bytes: "Available KV cache memory" of an engine's log, to get its figures.
 
     Raises:
         Misuse: Nobody knows the type of the KV cache.

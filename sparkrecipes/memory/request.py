@@ -141,7 +141,7 @@ def engine_request(
         speculative: Way of speculation, with the model file's own drafter of that way.
         prefix_caching: Whether it is on.
         max_num_batched_tokens: Most tokens a step; null is the engine's default.
-        mamba_ssm_cache_dtype: Type of recurrent states; null is the model's.
+        mamba_ssm_cache_dtype: Type of recurrent states; null: the model's.
 
     Raises:
         Unknown: The model file describes no drafter of that way, whose layers decide the figures.
