@@ -90,7 +90,7 @@ class Endpoint:
         except ValueError:
             parts, port = urlsplit(""), None
         usable = parts.scheme in ("http", "https") and parts.hostname and "@" not in parts.netloc
-        odd = parts.query or parts.fragment or not re.fullmatch("[!-~]*", parts.netloc + parts.path)
+        odd = parts.query or parts.fragment or not re.fullmatch("[!-~]*", base_url)
         if not usable or odd or port == 0:
             raise ValueError(
                 "the base URL must look like http://127.0.0.1:8000, without credentials or query"
@@ -1667,7 +1667,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     def save(data: Json) -> None:
         if options.output:
             partial = options.output.with_suffix(".partial")
-            partial.write_text(json.dumps(data, indent=1, ensure_ascii=False))
+            with partial.open("w") as file:
+                json.dump(data, file, indent=1, ensure_ascii=False)
+                file.flush()
+                os.fsync(file.fileno())  # a host may die in mid-round
             partial.replace(options.output)
 
     try:

@@ -1,4 +1,4 @@
-"""Counters and statistics: what `/metrics` says of speculation, and what a set of figures allows."""
+"""Counters and statistics: what `/metrics` says of speculation, and what figures allow."""
 
 from __future__ import annotations
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
-from sparkrecipes.schema.round import Round
 from sparkrecipes.standard_round import Answer, Ask, Client, Endpoint, Limits, run_round
 from tests.support.replay_server import (
     DONE,
@@ -25,6 +23,7 @@ from tests.support.replay_server import (
     stream,
     usage,
 )
+from tests.support.scripted_round import codes, measure
 
 QUICK = Limits(connect_s=1.0, first_event_s=0.6, between_events_s=0.3)
 
@@ -34,20 +33,6 @@ def one(script: Script | Callable[[Request], Script], limits: Limits = QUICK) ->
     play = script if callable(script) else lambda _: script
     with ReplayServer(play) as server:
         return Client(Endpoint.parse(server.base_url), "m", None, limits).ask(Ask("hola"), "a test")
-
-
-def measure(engine: Any, **options: Any) -> dict[str, Any]:
-    """A round against a scripted engine, checked against its type."""
-    options = {"quick": True, "limits": QUICK, "sustained_minutes": 0} | options
-    with ReplayServer(engine) as server:
-        data = run_round(server.base_url, "m", **options)
-    Round.model_validate(data, strict=False)
-    return data
-
-
-def codes(data: dict[str, Any]) -> list[str]:
-    """The words of the warnings."""
-    return [line.partition(":")[0] for line in data["warnings"]]
 
 
 TEXT = event({"content": "hola "})
@@ -136,7 +121,7 @@ def test_a_refused_connection_is_named_and_ends_the_round() -> None:
 
 def test_a_wedged_engine_is_named_and_ends_the_round() -> None:
     """Health answers, no token comes: the round does not wait for it in every part."""
-    data = measure(Engine(lambda _: Script([(0.0, HEAD)], "hold")))
+    data, _ = measure(Engine(lambda _: Script([(0.0, HEAD)], "hold")), quick=True, limits=QUICK)
 
     assert ["wedged", "stopped"] == codes(data)
     assert (1, 1) == (data["stability"]["requests"], data["stability"]["failed"])
@@ -150,7 +135,7 @@ def test_one_hang_among_four_users_leaves_no_speed() -> None:
         seen.append(1)
         return answer(80) if len(seen) <= 6 else page({"error": "deadlock"}, "500 Error")
 
-    data = measure(Engine(chat))
+    data, _ = measure(Engine(chat), quick=True, limits=QUICK)
     users = data["concurrent"]
 
     assert (4, 3) == (users["requests"], users["failed"])
@@ -168,7 +153,7 @@ def test_failed_requests_are_counted_and_never_averaged_in() -> None:
         seen.append(1)
         return stream([(0.0, TEXT)]) if len(seen) in (3, 4) else answer(80)
 
-    data = measure(Engine(chat))
+    data, _ = measure(Engine(chat), quick=True, limits=QUICK)
 
     assert (1, 2) == (data["single"]["n"], data["single"]["failed"])
     assert 1 == data["single"]["ttft_ms"]["n"]
@@ -240,7 +225,7 @@ def test_a_prompt_that_the_server_calls_too_long_is_not_supported(status: str) -
             return page({"error": {"message": CONTEXT}}, status)
         return answer(80, prompt=50 + len(request.prompt) // 3)
 
-    data = measure(Engine(chat))
+    data, _ = measure(Engine(chat), quick=True, limits=QUICK)
 
     assert "not_supported" == data["long_prompt"]["state"]
     assert 0 == data["stability"]["failed"]
@@ -290,7 +275,7 @@ def test_a_broken_usage_does_not_break_the_round() -> None:
         texts = [(0.01 * n, event({"content": f"palabra{n} "})) for n in range(3)]
         return stream([*texts, (0.03, event({}, usage=bad) + ending)])
 
-    data = measure(Engine(chat), only="single")
+    data, _ = measure(Engine(chat), only="single", limits=QUICK)
 
     assert (3, "chunks") == (data["single"]["n"], data["single"]["token_source"])
     assert 0 == data["stability"]["failed"]
@@ -304,7 +289,7 @@ def test_usage_counts_of_hidden_tokens_leave_no_decode_speed_in_the_round() -> N
         details = {"completion_tokens_details": {"reasoning_tokens": 260}}
         return stream([*texts, (0.2, event({}, "length") + usage(300, **details) + DONE)])
 
-    data = measure(Engine(chat))
+    data, _ = measure(Engine(chat), quick=True, limits=QUICK)
 
     assert data["single"]["decode_tok_s"] is data["single"]["tpot_ms"] is None
     assert data["single"]["e2e_tok_s"]["n"] == 3

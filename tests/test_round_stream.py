@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import Any
 
@@ -262,7 +263,7 @@ def test_where_the_network_cuts_a_stream_changes_nothing_but_times(
     """Any cut, inside characters and line ends, gives the same events and the same text."""
     body = b"".join(events) + FINISH + DONE
     edges = [0, *sorted({min(cut, len(body)) for cut in cuts}), len(body)]
-    pieces = [(float(n), body[a:b]) for n, (a, b) in enumerate(zip(edges, edges[1:], strict=False))]
+    pieces = [(float(n), body[a:b]) for n, (a, b) in enumerate(itertools.pairwise(edges))]
     once, cut = (Reading.of(Exchange(p, "eof", 99.0, 200)) for p in ([(0.0, body)], pieces))
 
     assert [(e[1], e[2], e[3]) for e in sse_events([(0.0, body)])] == [
@@ -318,7 +319,7 @@ def test_a_chunked_body_is_whole_only_to_its_last_byte(
     raw = HEAD + b"".join(map(frame, payload)) + b"0\r\n\r\n"
     kept = raw[: len(raw) - missing]
     edges = [0, *sorted({min(cut, len(kept)) for cut in cuts}), len(kept)]
-    reads = [(float(n), kept[a:b]) for n, (a, b) in enumerate(zip(edges, edges[1:], strict=False))]
+    reads = [(float(n), kept[a:b]) for n, (a, b) in enumerate(itertools.pairwise(edges))]
     status, pieces, state = decode_http([r for r in reads if r[1]])
     body = b"".join(data for _, data in pieces)
 

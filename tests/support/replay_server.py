@@ -95,6 +95,8 @@ class ReplayServer:
     def __init__(self, answer: Callable[[Request], Script]) -> None:
         self.answer = answer
         self.requests: list[Request] = []
+        self.wrap: Callable[[socket.socket], socket.socket] = lambda sock: sock
+        """What a connection goes through first: TLS, for instance."""
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
         self.port = self._listener.getsockname()[1]
         self.base_url = f"http://127.0.0.1:{self.port}"
@@ -122,7 +124,12 @@ class ReplayServer:
                 return
             threading.Thread(target=self._serve, args=(sock,), daemon=True).start()
 
-    def _serve(self, sock: socket.socket) -> None:
+    def _serve(self, plain: socket.socket) -> None:
+        try:
+            sock = self.wrap(plain)
+        except OSError:
+            plain.close()
+            return
         with sock:
             request = self._read(sock)
             if request is None:
