@@ -86,6 +86,14 @@ def test_the_list_is_ordered_by_speed_and_doubt(catalog):
     assert ids == [summary.id for summary in catalog.summaries()]
 
 
+def test_the_fastest_of_equal_trust_is_first(copy):
+    """Without the doubt the faster figure leads."""
+    text = (copy / "evidence" / "round.yaml").read_text()
+    (copy / "evidence" / "round.yaml").write_text(text.partition("    caveats:")[0])
+    ids = [summary.id for summary in open_catalog(copy).summaries()]
+    assert ["tiny-8b-fp8-vllm-mtp", "tiny-8b-fp8-vllm"] == ids[:2]
+
+
 def test_the_status_follows_from_evidence_and_what_does_not_run(catalog):
     """Nobody writes it down."""
     states = {summary.id: summary.status for summary in catalog.summaries()}
@@ -131,6 +139,13 @@ def test_detail_has_every_source_once(catalog):
     assert ("made up for the tests", "the round's page") == detail.sources
     assert ["Counted in chunks, not tokens."] == [caveat.text for caveat in detail.caveats]
     assert ["round"] == [row.evidence for row in detail.published]
+
+
+def test_a_source_of_both_recipe_and_evidence_is_named_once(copy):
+    """The first place stays."""
+    edit(copy / RECIPE, "made up for the tests", "the round's page")
+    catalog = open_catalog(copy)
+    assert ("the round's page",) == catalog.detail(catalog.recipe("tiny-8b-fp8-vllm")).sources
 
 
 def test_unknown_ids_name_the_nearest(catalog):

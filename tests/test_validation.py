@@ -345,6 +345,12 @@ def test_keys_of_one_option_may_be_given_one_by_one(copy):
     assert ["21:5 error duplicate_flag"] * 2 == [*places(again), *places(whole)]
 
 
+def test_a_list_may_be_given_item_by_item(copy):
+    """A key that ends in + adds to a list, so it may come again."""
+    flags = "flags:\n  - -cc.splitting_ops+=a\n  - -cc.splitting_ops+=b\n"
+    assert [] == changed(copy, "flags:\n", flags)
+
+
 def test_a_repeatable_option_may_repeat(copy):
     """VLLM appends every --middleware."""
     flags = "flags:\n  - --middleware=a.b\n  - --middleware=c.d\n"
@@ -366,6 +372,51 @@ def test_a_rope_override_allows_a_longer_context(copy):
     assert ["15:3 error context_above_model"] == places(changed(copy, "flags:\n", other))
 
 
+def test_an_older_rope_flag_counts_too(copy):
+    """Images older than the recorded releases have --rope-scaling."""
+    changed(copy, "context_tokens: 32768", "context_tokens: 131072")
+    changed(copy, '"0.31.0"', "null")
+    found = changed(copy, "flags:\n", "flags:\n  - '--rope-scaling={}'\n")
+    assert ["12:1 hint flags_not_checked"] == places(found)
+
+
+def test_a_drafter_that_nothing_uses_is_an_error(copy):
+    """N-grams come from the prompt."""
+    drafter = "drafter:\n  repo: a/b\n  revision: " + "a" * 40 + "\n"
+    ngram = "speculative:\n  method: ngram\n  num_speculative_tokens: 3\n"
+    assert ["8:1 error unused_drafter"] == places(changed(copy, "image:", f"{drafter}image:"))
+    assert ["8:1 error unused_drafter"] == places(changed(copy, "flags:", f"{ngram}flags:"))
+    assert [] == changed(copy, "method: ngram", "method: eagle3")
+
+
+def test_a_secret_is_one_by_the_engine_too(copy):
+    """Whatever it is called."""
+    changed(copy, "VLLM_API_KEY", "MY_LOGIN", "engines/vllm.yaml")
+    assert ["23:3 error secret"] == places(changed(copy, "HF_HUB_OFFLINE", "MY_LOGIN"))
+
+
+def test_what_follows_from_another_fault_is_not_said(copy):
+    """A list with a wrong item is not also called too short."""
+    found = changed(copy, "  - made up for the tests", "  - 8")
+    assert ["31:5 error wrong_type"] == places(found)
+    assert 'write - "8"' == found[0].repair
+
+
+def test_a_key_of_a_mapping_is_named_as_it_stands(copy):
+    """Without pydantic's own words for it."""
+    [problem] = changed(copy, "HF_HUB_OFFLINE", "HF-HUB")
+    assert "env.HF-HUB: HF-HUB is not letters, digits and _" == problem.message
+
+
+def test_known_keys_are_those_of_the_layers_kind(copy):
+    """A full-attention layer is not told of a window."""
+    layer = "    count: 32\n"
+    found = changed(copy, layer, f"{layer}    window_token: 5\n", "models/tiny-8b.yaml")
+    assert ["known here: count, head_dim_k, head_dim_v, kind, kv_heads"] == [
+        p.repair for p in found
+    ]
+
+
 def test_mtp_needs_layers_or_a_drafter(copy):
     """None in the checkpoint is an error; not known is a hint."""
     mtp = copy / "recipes" / "tiny-8b-fp8-vllm-mtp.yaml"
@@ -382,9 +433,11 @@ def test_tools_need_no_parser_where_the_engine_is_not_known(copy):
     assert [] == problems_of(other)
     found = changed(copy, "engine: vllm", "engine: other")
     assert ["12:1 hint flags_not_checked"] == places(found)
+    found = changed(copy, "  - --tool-call-parser=hermes\n", "")
+    assert ["12:1 hint flags_not_checked"] == places(found)
     text = "  OTHER_ARGS: x\n"
     found = changed(copy, '  HF_HUB_OFFLINE: "1"\n', text)
-    assert "23:3 error field_flag" in places(found)
+    assert "22:3 error field_flag" in places(found)
 
 
 OTHER_KINDS = [

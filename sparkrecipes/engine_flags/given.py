@@ -21,6 +21,7 @@ class GivenFlag:
         key: The JSON key after the first dot (``image`` of ``--limit-mm-per-prompt.image``).
         inline: The value after ``=``, or None.
         values: The items that follow it, up to the next flag.
+        appends: Whether the key ends in ``+``: then the value is added to a list.
         joined: Whether name and value stand in one item with a space between them.
     """
 
@@ -30,6 +31,7 @@ class GivenFlag:
     key: str = ""
     inline: str | None = None
     values: tuple[str, ...] = ()
+    appends: bool = False
     joined: bool = False
 
     @property
@@ -82,6 +84,7 @@ def _flag(index: int, item: str, following: tuple[str, ...]) -> GivenFlag:
         written=written,
         name=base.replace("_", "-") if base.startswith("--") else base,
         key=key.removesuffix("+"),
+        appends=key.endswith("+"),
         inline=inline,
         values=following,
         joined=joined,

@@ -191,7 +191,7 @@ def _twice(asked: _Asked) -> Iterator[FlagProblem]:
     seen: dict[tuple[str, str], GivenFlag] = {}
     for flag in asked.given:
         option = asked.ever.get(flag.name)
-        if option and option.repeats:
+        if (option and option.repeats) or flag.appends:
             continue
         name = asked.first_name(flag.name)
         clash = seen.get((name, flag.key)) or (seen.get((name, "")) if flag.key else None)
@@ -238,7 +238,7 @@ def _known(asked: _Asked) -> Iterator[FlagProblem]:
         elif option.takes != "nothing" and flag.value is None:
             message = f"{flag.written} needs a value"
             yield _error(flag, "flag_value", message, f"write {flag.written}=VALUE")
-        elif option.choices and not flag.key and flag.value not in option.choices:
+        elif option.choices and flag.value not in option.choices:
             message = f"{flag.written}: {_short(flag.value or '')} is no choice of the CPU build"
             near = nearest(flag.value or "", option.choices) or list(option.choices)
             yield _hint(flag, "flag_choice", message, f"known: {', '.join(near)}")
