@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,15 +12,12 @@ from tests.real.conftest import ROOT, CommandLine
 pytestmark = pytest.mark.real
 
 RECIPE = "qwen3.6-35b-a3b-nvfp4-vllm-mtp"
-WITHOUT_NETWORK = [
-    "unshare",
-    "--map-root-user",
-    "--net",
-    "sh",
-    "-c",
-    'ip link set lo up; exec "$@"',
+ALONE = [
+    *("unshare", "--map-root-user", "--net", "--mount", "sh", "-c"),
+    f'ip link set lo up && mount -t tmpfs none "{ROOT}" && exec "$@"',
+    "-",
 ]
-"""A network namespace of its own that has nothing but loopback."""
+"""Namespaces of its own, that have nothing but loopback and an empty folder for the checkout."""
 
 
 def run(*argv: str | Path, cwd: Path) -> None:
@@ -52,13 +48,12 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def sparkrecipes(installed: Path, tmp_path: Path) -> Iterator[CommandLine]:
-    """The installed command, which can reach nothing but loopback."""
+def sparkrecipes(installed: Path, tmp_path: Path) -> CommandLine:
+    """The installed command, which can reach nothing but loopback and sees no checkout."""
     cli = CommandLine(tmp_path)
-    cli.program = [*WITHOUT_NETWORK, "-", str(installed)]
-    cli.env["PATH"] = os.defpath + ":/usr/sbin:/sbin"
-    yield cli
-    assert not list(tmp_path.rglob("*.pyc"))
+    cli.program = [*ALONE, str(installed)]
+    cli.env["PATH"] = f"{os.defpath}:/usr/sbin:/sbin"
+    return cli
 
 
 def test_the_catalog_travels_in_the_wheel(sparkrecipes: CommandLine) -> None:
