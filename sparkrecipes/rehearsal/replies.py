@@ -21,7 +21,7 @@ def models_page(recipe: Recipe, created_s: float) -> dict[str, Any]:
         "id": recipe.served_model_name,
         "object": "model",
         "created": int(created_s),
-        "owned_by": "vllm",
+        "owned_by": recipe.engine,
         "root": recipe.weights.repo if recipe.weights else recipe.served_model_name,
         "parent": None,
         "max_model_len": recipe.serving.context_tokens,

@@ -38,6 +38,8 @@ class ServerSeen(Frozen):
     model: Text
     engine: str | None
     engine_version: str | None
+    context_tokens: Count | None = None
+    """Longest sequence, as the server states it."""
 
 
 class Single(Frozen):
