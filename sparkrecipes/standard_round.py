@@ -835,7 +835,7 @@ class Client:
 # -------------------------------------------------------------------------------- counters
 
 _SERIES = re.compile(r"([A-Za-z_:][\w:]*)(\{.*\})?[ \t]+(\S+)")
-_VLLM = "vllm:spec_decode_num_"
+_SPEC = "spec_decode_num_"
 GENERATED = (
     "vllm:generation_tokens_total",
     "sglang:generation_tokens_total",
@@ -871,19 +871,22 @@ def _first(counters: Mapping[str, float], *names: str) -> str:
 def acceptance(before: Mapping[str, float], after: Mapping[str, float]) -> Json | None:
     """What the counters say of speculation between two readings of ``/metrics``.
 
-    vLLM: rate = accepted / drafted, length = 1 + accepted / drafts, per position = accepted there
-    / drafts. SGLang counts verify steps: a length and no rate. llama.cpp forks: a rate and no
-    length. 0/0 is not measured (null); a counter that fell means a restart (None).
+    vLLM and llama.cpp: rate = accepted / drafted, length = 1 + accepted / drafts, per position =
+    accepted there / drafts. SGLang counts verify steps: a length and no rate. Forks of llama.cpp: a
+    rate and no length. 0/0 is not measured (null); a counter that fell means a restart (None).
     """
     delta = {name: value - before.get(name, 0.0) for name, value in after.items()}
     drafts = drafted = accepted = steps = made = 0.0
     positions: list[str] = []
-    if source := _first(after, _VLLM + "drafts_total"):
+    if source := _first(
+        after, *(f"{engine}:{_SPEC}drafts_total" for engine in ("vllm", "llamacpp"))
+    ):
+        name = source.removesuffix("drafts_total")
         drafts = steps = delta[source]
-        drafted = delta.get(_VLLM + "draft_tokens_total", 0.0)
-        accepted = delta.get(_VLLM + "accepted_tokens_total", 0.0)
+        drafted = delta.get(name + "draft_tokens_total", 0.0)
+        accepted = delta.get(name + "accepted_tokens_total", 0.0)
         made = drafts + accepted
-        per = _VLLM + "accepted_tokens_per_pos_total@"
+        per = name + "accepted_tokens_per_pos_total@"
         positions = sorted(
             (n for n in after if n.startswith(per)), key=lambda n: int(n[len(per) :])
         )
@@ -1206,6 +1209,7 @@ class StandardRound:
     say: Callable[[str], None]
     save: Callable[[Json], None]
     notes: dict[str, str] = field(default_factory=dict)
+    ended: bool = False
 
     @property
     def users(self) -> int:
@@ -1221,12 +1225,17 @@ class StandardRound:
                 before = self.client.requests
                 part()
                 self.watch.mark()
-                self._still_there(name, self.client.readings[before:])
+                silent = {"cut", "http", "no_output"}
+                if {
+                    r.error for r in self.client.readings[before:]
+                } <= silent and self.client.failed:
+                    raise _Stop(f"no request was answered ({name}); the rest was not run")
         except _Stop as stop:
             self.note("stopped", str(stop))
         except KeyboardInterrupt:
             self.client.abort()
             self.note("interrupted", "what was measured until the interruption is kept")
+        self.ended = True
         self._look_back()
         return self.record()
 
@@ -1253,21 +1262,19 @@ class StandardRound:
         counted = acceptance(self.watch.first, self.watch.last)
         self.data["acceptance"] = counted or acceptance_of(client.readings)
         self.save(self.data)
+        if not self.ended:
+            self._still_there()
         return self.data
 
-    def _still_there(self, part: str, readings: Sequence[Reading]) -> None:
-        """Stop where the server hangs, or answered nothing at all in a part."""
-        stuck = [reading for reading in readings if reading.error == "timeout"]
-        silent = stuck and not any(reading.arrivals for reading in stuck)
-        if silent and self.client.get("/health") is not None:
+    def _still_there(self) -> None:
+        """Stop where the server hangs or is gone: each further request would wait as long."""
+        stuck = [r for r in self.client.readings if r.error in ("timeout", "connect")]
+        if not stuck:
+            return
+        wedged = stuck[0].error == "timeout" and not stuck[0].arrivals
+        if wedged and self.client.get("/health") is not None:
             self.note("wedged", "/health answers, but requests get no token: restart the server")
-        if stuck:
-            raise _Stop(f"a request hung ({part}): restart the server before other tests")
-        lost = readings and all(
-            r.error in ("connect", "cut", "http", "no_output") for r in readings
-        )
-        if lost and self.client.failed:
-            raise _Stop(f"no request was answered ({part}); the rest was not run")
+        raise _Stop(f"{self.client.errors[-1]}; the rest was not run")
 
     def _look_back(self) -> None:
         """Name what only the whole run can tell."""
@@ -1319,9 +1326,10 @@ class StandardRound:
 
     def published(self) -> None:
         """The published method as it was run: one prompt, no nonce, no warm-up."""
-        ask, own = Ask(writing_prompt(), nonce=False), "separate_pass"
-        singles = [self.client.ask(ask, "published method") for _ in range(3)]
-        self._publish(own, singles=singles)
+        ask, own, singles = Ask(writing_prompt(), nonce=False), "separate_pass", list[Answer]()
+        while len(singles) < 3:
+            singles.append(self.client.ask(ask, "published method"))
+            self._publish(own, singles=singles)
         self._publish(own, rounds=[self.client.burst([ask] * self.users, "published method")])
         if self._fits(LONG_LINES * 15):
             ask = Ask(long_prompt(), 100, nonce=False)
@@ -1352,6 +1360,7 @@ class StandardRound:
         """One user at a time, after a warm-up."""
         ask, answers = Ask(writing_prompt()), list[Answer]()
         warmup: Answer | None = self.client.ask(ask, "warm-up")
+        self.record()
         if warmup and self.quick and (warmup.reading.e2e_s or 0.0) > SLOW_S:
             answers, warmup, repeats = [warmup], None, 0
         for number in range(repeats):
@@ -1391,18 +1400,19 @@ class StandardRound:
             asks = [Ask(writing_prompt(user)) for user in range(users)]
             if warm:
                 self.client.burst(asks, f"{users} users, warm-up")
+                self.record()
             rounds: list[list[Answer]] = []
             while len(rounds) < repeats:
                 rounds.append(self.client.burst(asks, f"{users} users, round {len(rounds) + 1}"))
                 figures = concurrent_figures(rounds)
+                done = figures["requests"] - figures["failed"]
+                why = f"{done}/{figures['requests']} requests of {users} users succeeded"
+                self.note("concurrency_failed", f"{why}: no speed is given", figures["failed"] > 0)
                 main = {"concurrent": figures} if users == self.users else {}
                 self.record(users_curve=[*curve, figures] if self.ladder[1:] else [], **main)
             curve.append(figures)
             if users == self.users:
                 self._publish("same_bytes", rounds=rounds)
-            if bad := figures["failed"]:
-                why = f"{figures['requests'] - bad}/{figures['requests']} requests succeeded"
-                self.note("concurrency_failed", f"{why} with {users} users: no speed is given")
 
     def long(self, repeats: int) -> None:
         """The prompt of about 46,000 tokens, sized by the server's own count."""
@@ -1436,10 +1446,13 @@ class StandardRound:
     def stability(self) -> None:
         """Rounds of all users, and the long prompt; a failure or a restart makes it unstable."""
         asks = [Ask(writing_prompt(user)) for user in range(self.users)]
-        bursts = [self.client.burst(asks, f"stability, round {n + 1}") for n in range(3)]
+        speeds: list[float] = []
+        for number in range(3):
+            burst = self.client.burst(asks, f"stability, round {number + 1}")
+            speeds += filter(None, [published_total([burst])])
+            self.record()
         if self._fits(LONG_LINES * 15):
             self.client.ask(Ask(long_prompt(), 100), "stability, long prompt")
-        speeds = [speed for burst in bursts if (speed := published_total([burst]))]
         if speeds and min(speeds) < 0.7 * max(speeds):
             self.note("speed_drop", f"rounds ran at {min(speeds):.1f} to {max(speeds):.1f} tok/s")
         self.watch.mark()
@@ -1524,10 +1537,13 @@ class StandardRound:
         for (name, (prompt, tokens)), users in itertools.product(scenarios.items(), self.ladder):
             asks = [Ask(prompt, tokens, extra={"seed": 42})] * users
             self.client.burst(asks, f"{name}, {users} users, warm-up")
-            rounds = [self.client.burst(asks, f"{name}, {users} users") for _ in range(3)]
-            curve.append(concurrent_figures(rounds, name))
+            self.record()
+            rounds: list[list[Answer]] = []
+            while len(rounds) < 3:
+                rounds.append(self.client.burst(asks, f"{name}, {users} users"))
+                self.record(users_curve=[*curve, concurrent_figures(rounds, name)])
+            curve = self.data["users_curve"]
             self.watch.mark()
-            self.record(users_curve=curve)
 
 
 def plan(

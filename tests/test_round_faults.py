@@ -105,7 +105,7 @@ def test_an_answer_is_over_when_it_is_whole_and_not_when_the_server_hangs_up() -
 
 
 def test_a_refused_connection_is_named_and_ends_the_round() -> None:
-    """Nothing listens: one request, one error with its reason, no other part is tried."""
+    """Nothing listens: one request, one error with its reason, nothing else is tried."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     data = run_round(f"http://127.0.0.1:{port}", "m", limits=QUICK)
@@ -125,6 +125,22 @@ def test_a_wedged_engine_is_named_and_ends_the_round() -> None:
 
     assert ["wedged", "stopped"] == codes(data)
     assert (1, 1) == (data["stability"]["requests"], data["stability"]["failed"])
+
+
+def test_a_hang_in_mid_round_ends_it_and_keeps_what_was_measured() -> None:
+    """The second of three rounds hangs for one user: its 3/4 is shown, and the third is not run."""
+    seen: list[int] = []
+
+    def chat(_: Request) -> Script:
+        seen.append(1)
+        return Script([(0.0, HEAD)], "hold") if len(seen) == 10 else answer(80)
+
+    data, server = measure(chat, only="concurrent", limits=QUICK)
+
+    assert 12 == len(server.chats)
+    assert (8, 1) == (data["concurrent"]["requests"], data["concurrent"]["failed"])
+    assert ["concurrency_failed", "wedged", "stopped"] == codes(data)
+    assert data["concurrent"]["aggregate_tok_s"] is None
 
 
 def test_one_hang_among_four_users_leaves_no_speed() -> None:
