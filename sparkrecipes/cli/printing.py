@@ -50,6 +50,13 @@ COLOURS = {
 }
 
 
+FIGURES = {
+    "single_user_tok_s": "one user",
+    "four_users_total_tok_s": "four users together",
+    "ttft_ms": "TTFT",
+    "long_prompt_46k_s": "46K prompt",
+}
+
 Page = Callable[[Any], None]
 PAGES: dict[str, Page] = {}
 """How each type of answer is printed, by the type's name: no type is loaded to be printed."""
@@ -357,21 +364,24 @@ def _(answer: Round) -> None:
 @page("Report")
 def _(answer: Report) -> None:
     table = Table(box=None, pad_edge=False)
-    table.add_column("figure")
-    for name in ("published", "measured\n(same method)", "true value", "difference"):
+    table.add_column("figure", no_wrap=True)
+    for name in ("published", "measured*", "true", "difference"):
         table.add_column(name, justify="right")
-    table.add_column("verdict")
+    table.add_column("verdict", no_wrap=True)
     for row in answer.rows:
         gap = row.difference_pct
         table.add_row(
-            f"{row.figure} ({row.unit})",
+            FIGURES.get(row.figure, row.figure) + f", {row.unit}",
             figure(row.published),
             figure(row.measured),
             figure(row.true_value),
             "-" if gap is None else f"{gap:+.1f} %",
-            coloured(row.verdict) + (f" {escape(row.note)}" if row.note else ""),
+            coloured(row.verdict),
         )
     console.print(table)
+    console.print("* by the published method, on the same bytes", style="dim")
+    notes = {row.note: FIGURES.get(row.figure, row.figure) for row in answer.rows if row.note}
+    bullets(f"{name}: {note}" for note, name in notes.items())
     mark = " [bold cyan](simulated)[/]" if answer.simulated else ""
     console.print(f"{coloured(answer.verdict)}{mark}: {escape(answer.summary)}")
     bullets(answer.warnings, "!")
