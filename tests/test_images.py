@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from sparkrecipes import images
 from sparkrecipes.errors import Misuse
 from sparkrecipes.images import docker_credentials, registry, transport
+from sparkrecipes.images.problem import RegistryProblem
 from sparkrecipes.images.reference import is_loopback
 from sparkrecipes.images.registry import parse_challenges, retry_after_s
 from sparkrecipes.schema.image import ImageReport
@@ -79,8 +81,9 @@ def serve(hosts: RecordedHosts, stock: Content, repository: str = "eng/img") -> 
 
 
 def inspect_manifest(hosts: RecordedHosts, body: bytes) -> ImageReport:
-    """Ask about a tag that points at these bytes."""
+    """Ask about a tag that points at these bytes; the parts of an arm64 image are there."""
     stock = Content()
+    stock.image("arm64")
     stock.add(body, oci.MANIFEST, "t")
     return images.inspect(f"{serve(hosts, stock)}:t")
 
@@ -149,6 +152,7 @@ def test_reference_gets_dockers_defaults(given, whole, api_host):
         "x:" + "t" * 129,
         "a/" * 150 + "a",
         "a" * 513,
+        f"{'a' * 63}.{'b' * 200}.example/{'c' * 250}",
         "0" * 64,
         "xé/y",
     ],
@@ -213,10 +217,11 @@ def test_moving_tags_are_known(ref, moving):
 # Platforms
 
 
-def test_c15_attestation_is_no_platform(hosts):
+@pytest.mark.parametrize("noted", [{"annotations": oci.ATTESTATION}, {}])
+def test_c15_attestation_is_no_platform(hosts, noted):
     """C15: amd64 and an unknown/unknown record of it are one platform, and not arm64."""
     stock = Content()
-    note = {**stock.image("x"), "platform": oci.UNKNOWN, "annotations": oci.ATTESTATION}
+    note = {**stock.image("x"), "platform": oci.UNKNOWN, **noted}
     stock.index("t", entry(stock.image("amd64"), "amd64"), note)
     report = images.inspect(f"{serve(hosts, stock)}:t")
     assert ("found", False, ("linux/amd64",), None) == (
@@ -368,6 +373,14 @@ def test_platform_other_than_arm64(hosts, content):
     assert (True, True, "linux/amd64") == (report.platform_ok, report.arm64, report.platform)
 
 
+def test_amd64_machine_and_amd64_image(hosts):
+    """An amd64 image suits an amd64 machine, and still has no arm64."""
+    stock = Content()
+    stock.image("amd64", tag="t")
+    report = images.inspect(f"{serve(hosts, stock)}:t", platform="linux/amd64")
+    assert (True, False) == (report.platform_ok, report.arm64)
+
+
 # What is broken
 
 
@@ -391,6 +404,8 @@ def _manifest(**changes: object) -> bytes:
         _manifest(config={"digest": ZEROS}),
         _manifest(config={"digest": ZEROS, "size": -1}),
         _manifest(layers=[{"size": "7"}]),
+        _manifest(layers=[{"size": -1}]),
+        _manifest(layers=[{"size": True}]),
         _manifest(layers=[7]),
     ],
 )
@@ -501,7 +516,7 @@ def test_each_answer_is_told_apart(hosts, reply, state, repair):
 
 def test_missing_tag_names_the_nearest(hosts, content):
     """Of a repository that exists the tags are asked for, and the nearest are offered."""
-    stock = Content(tags={"v0.31.0-aarch64": ZEROS, "v0.31.0": ZEROS, "-x": ZEROS})
+    stock = Content(tags={"v0.31.0-aarch64": ZEROS, "v0.31.0": ZEROS, "v0.31.0-\x1barch64": ZEROS})
     report = images.inspect(f"{serve(hosts, stock)}:v0.31.0-arch64")
     assert ("missing", "did you mean v0.31.0-aarch64 or v0.31.0?") == (report.state, report.repair)
     assert "no tag v0.31.0-arch64" in report.reason
@@ -703,6 +718,27 @@ def test_time_is_bounded_in_all(hosts, drip_s):
     assert time.monotonic() - began < 2
 
 
+def test_each_read_ends_at_the_deadline(hosts):
+    """The client itself ends a body that drips, before anybody gives up on it."""
+    hosts.sites[hosts.address] = lambda _: Reply(200, b"{" * 100, {}, 0.05)
+    client = transport.Transport(transport.Deadline(0.3), allow_http=True)
+    began = time.monotonic()
+    with pytest.raises(RegistryProblem) as caught:
+        client.get(f"http://{hosts.address}/")
+    client.close()
+    assert "no_network" == caught.value.state
+    assert time.monotonic() - began < 1
+
+
+def test_resolver_that_hangs_is_not_waited_for(hosts, monkeypatch):
+    """Resolving a name has no time limit of its own; a hanging resolver cannot be had here."""
+    monkeypatch.delenv("HTTPS_PROXY")
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: time.sleep(3))
+    began = time.monotonic()
+    assert "no_network" == images.inspect("registry.example/x:1", timeout_s=0.2).state
+    assert time.monotonic() - began < 2
+
+
 # Secrets
 
 
@@ -743,12 +779,12 @@ def test_token_stays_lost_when_a_redirect_leads_back(hosts, content):
 
 
 @pytest.mark.parametrize(
-    "realm", ["http://auth.example/token", "http://127.0.0.1:9/token", "auth.example", ""]
+    "realm", ["http://auth.example/token", "http://LOOPBACK/token", "auth.example", ""]
 )
 def test_credentials_never_go_over_plain_http(hosts, tmp_path, realm):
     """A realm without https gets nothing from us, neither a login nor a question."""
     log_in(tmp_path, "ghcr.io")
-    challenge = f'Bearer realm="{realm}",service="x"'
+    challenge = f'Bearer realm="{realm.replace("LOOPBACK", hosts.address)}",service="x"'
     hosts.sites["ghcr.io"] = lambda _: error(401, WWW_Authenticate=challenge)
     report = images.inspect("ghcr.io/org/img:1.0")
     assert report.arm64 is None
@@ -785,6 +821,16 @@ def test_basic_login(hosts, content, tmp_path):
     log_in(tmp_path, hosts.address, "wrong")
     report = images.inspect(f"{hosts.address}/eng/img:1.0")
     assert ("bad_credentials", None) == (report.state, report.arm64)
+
+
+def test_login_that_may_not_read_is_denied(hosts, tmp_path):
+    """403 to a login that was shown is denied; to one that was never asked for it is not."""
+    basic = log_in(tmp_path, hosts.address)
+    refused = error(403, "DENIED")
+    hosts.sites[hosts.address] = guarded(lambda _: refused, 'Basic realm="x"', basic)
+    assert "denied" == images.inspect(f"{hosts.address}/eng/img:1.0").state
+    hosts.sites[hosts.address] = lambda _: refused
+    assert "auth_required" == images.inspect(f"{hosts.address}/eng/img:1.0").state
 
 
 @pytest.mark.parametrize(
@@ -862,6 +908,7 @@ def test_credential_helper_is_asked_for_its_registry(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("config", "body"),
     [
+        ({"credsStore": "x"}, """echo '{"Username": "u", "Secret": "s"}'; exit 1"""),
         ({"credsStore": "x"}, "exec sleep 60"),
         ({"credsStore": "x"}, "echo credentials not found; exit 1"),
         ({"credsStore": "x"}, "echo nonsense"),
@@ -884,6 +931,18 @@ def test_unusable_login_is_no_login(tmp_path, monkeypatch, config, body):
         (tmp_path / "config.json").write_text(json.dumps(config))
     helper(tmp_path, "x", body, monkeypatch)
     assert docker_credentials.find_credentials("ghcr.io", timeout_s=0.5) is None
+
+
+def test_helper_is_a_name_and_no_path(tmp_path, monkeypatch):
+    """A helper's name cannot lead out of PATH, whatever lies in the working directory."""
+    trap = tmp_path / "docker-credential-.." / "x"
+    trap.parent.mkdir()
+    trap.write_text("""#!/bin/sh\necho '{"Username": "u", "Secret": "s"}'\n""")
+    trap.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    (tmp_path / "config.json").write_text(json.dumps({"credsStore": "../x"}))
+    assert docker_credentials.find_credentials("ghcr.io", timeout_s=5) is None
 
 
 @pytest.mark.parametrize("key", ["https://index.docker.io/v1/", "docker.io", "index.docker.io"])

@@ -116,7 +116,7 @@ class Registry:
         bearer = next((c for c in challenges if c.scheme == "bearer"), None)
         if bearer is not None and bearer.parameters.get("realm"):
             self._authorization = f"Bearer {self._token(bearer.parameters)}"
-        elif self._credentials is not None and self._authorization is None:
+        elif self._credentials is not None:
             self._authorization = self._credentials.basic()
         else:
             raise self._problem(refused)
