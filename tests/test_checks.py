@@ -615,6 +615,14 @@ def test_unknown_sizes_are_unknown():
     assert "ready" == report.verdict
 
 
+def test_known_part_of_an_unknown_size_can_be_too_much():
+    """What is known to be needed blocks, although the rest is not known."""
+    same = disks(20 * GB, 20 * GB, (500 * GB, 500 * GB))
+    given = facts(host=same, weights=None, download_bytes=50 * GB, image=None)
+    finding = one(given, "disk")
+    assert ("blocker", True) == (finding.level, "at least 50.0 GB" in finding.message)
+
+
 def test_nim_weights_go_into_docker():
     """NIM fetches its weights into a volume: Docker's disk must hold both."""
     given = facts(NIM, host=disks(1 * GB, 15 * GB), weights=None)

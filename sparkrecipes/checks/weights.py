@@ -18,8 +18,11 @@ Source: https://github.com/vllm-project/vllm/issues/27154 and
 https://github.com/vllm-project/vllm/pull/22377
 """
 
-Need = tuple[int, int] | None
-"""Bytes that a place must have free: low and high bound; None where they are not known."""
+Need = tuple[int, int | None]
+"""Bytes that a place must have free: low and high bound; the latter is None where not known."""
+
+NOTHING: Need = (0, 0)
+UNBOUNDED: Need = (0, None)
 
 
 def check_weights(facts: CheckFacts) -> Iterator[Finding]:
@@ -57,7 +60,7 @@ def check_disk(facts: CheckFacts) -> Iterator[Finding]:
     weights, docker = disks.get("weights"), disks.get("docker")
     own_need, pull_need = _weights_need(facts), _image_need(facts)
     if facts.recipe.weights is None:
-        own_need, pull_need = (0, 0), _sum(own_need, pull_need)
+        own_need, pull_need = NOTHING, _sum(own_need, pull_need)
     if weights and docker and _same_disk(weights, docker):
         yield _room(weights, "weights and image", _sum(own_need, pull_need))
         return
@@ -103,7 +106,7 @@ def _weights_need(facts: CheckFacts) -> Need:
     """Bound what is still to be fetched, by the Hub's count or else by the estimate."""
     if facts.download_bytes is not None:
         return facts.download_bytes, facts.download_bytes
-    need: Need = _missing(facts.estimate.bounds.get("weights_bytes"), facts.weights)
+    need = _missing(facts.estimate.bounds.get("weights_bytes"), facts.weights)
     if facts.recipe.drafter is not None:
         drafter = _missing(facts.estimate.bounds.get("drafter_bytes"), facts.drafter)
         need = _sum(need, drafter)
@@ -112,22 +115,23 @@ def _weights_need(facts: CheckFacts) -> Need:
 
 def _missing(bounds: tuple[int, int] | None, cached: CachedRepo | None) -> Need:
     if cached is not None and cached.complete is not False:
-        return 0, 0
+        return NOTHING
     if bounds is None:
-        return None
+        return UNBOUNDED
     have = cached.total_bytes if cached else 0
     return max(0, bounds[0] - have), max(0, bounds[1] - have)
 
 
 def _image_need(facts: CheckFacts) -> Need:
     if facts.image_is_here:
-        return 0, 0
+        return NOTHING
     size = facts.image.compressed_bytes if facts.image else None
-    return None if size is None else (size, round(size * PULL_FACTOR))
+    return UNBOUNDED if size is None else (size, round(size * PULL_FACTOR))
 
 
 def _sum(one: Need, other: Need) -> Need:
-    return None if one is None or other is None else (one[0] + other[0], one[1] + other[1])
+    high = None if one[1] is None or other[1] is None else one[1] + other[1]
+    return one[0] + other[0], high
 
 
 def _same_disk(one: DiskSpace, other: DiskSpace) -> bool:
@@ -137,19 +141,23 @@ def _same_disk(one: DiskSpace, other: DiskSpace) -> bool:
 
 
 def _room(disk: DiskSpace, what: str, need: Need) -> Finding:
-    move = "export HF_HOME=/on/a/larger/disk" if disk.what == "weights" else "docker system df"
-    repair = f"make room at {disk.path}, or see: {move}"
+    other = "use another disk: export HF_HOME=..." if disk.what == "weights" else "docker system df"
+    repair = f"make room at {disk.path} ({other})"
     if disk.free_bytes is None:
         return unknown("disk", f"the room at {disk.path} could not be seen", f"df -h {disk.path}")
     free = f"{gb(disk.free_bytes)} free at {disk.path}"
-    if need is None:
-        return unknown("disk", f"{free}; how much is still to come for {what} is not known", repair)
     low, high = need
-    amount = gb(high) if low == high else f"{gb(low).removesuffix(' GB')} to {gb(high)}"
+    if high is None:
+        amount = f"at least {gb(low)}" if low else "an unknown amount"
+    else:
+        amount = gb(high) if low == high else f"{gb(low).removesuffix(' GB')} to {gb(high)}"
     if high == 0:
         return ok("disk", f"{free}; nothing is left to fetch for {what}")
-    if high <= disk.free_bytes:
-        return ok("disk", f"{free}; {amount} are still to come for {what}")
+    message = f"{free}; still to come for {what}: {amount}"
     if low > disk.free_bytes:
-        return blocker("disk", f"{free}; {amount} are still to come for {what}", repair)
-    return warning("disk", f"{free}; {what} may need more: {amount} are still to come", repair)
+        return blocker("disk", message, repair)
+    if high is None:
+        return unknown("disk", message, repair)
+    if high > disk.free_bytes:
+        return warning("disk", f"{message}, which may be too much", repair)
+    return ok("disk", message)
