@@ -534,14 +534,15 @@ class Reading:
         """Say why the decode speed cannot be known: tokens were counted that were never streamed.
 
         Certain where the server counts reasoning and streams none, or counts more tokens than the
-        text has bytes. Inferred where the text is too short for so many tokens (prose has about 4
-        bytes a token) and its first piece came late.
+        text has bytes. Inferred where there is too little text for so many tokens (prose has about
+        4 bytes a token), in too few events, and its first piece came late.
         """
         total, size = self.usage_tokens, len(self.text.encode("utf-8", "replace"))
         if total and self.reasoning_tokens and not self.reasoning_field:
             return f"{self.reasoning_tokens} of {total} tokens are reasoning that was not streamed"
-        late = total >= 64 and (self.ttft_s or 0.0) > 0.25 * (self.e2e_s or 0.0)
-        if total > size + 16 or (late and size < 2.4 * total):
+        late = total >= TOO_SHORT and (self.ttft_s or 0.0) > 0.25 * (self.e2e_s or 0.0)
+        sparse = size < 2.4 * total and total > 1.25 * len(self.arrivals)
+        if total > size + 16 or (late and sparse):
             return f"{total} tokens were counted, but only {size} bytes of text were streamed"
         return ""
 

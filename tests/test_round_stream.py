@@ -88,7 +88,14 @@ def test_hidden_reasoning_makes_the_decode_speed_unknowable() -> None:
 
 @pytest.mark.parametrize(
     ("tokens", "first_ms", "hidden"),
-    [(60, 60, False), (300, 60, False), (900, 60, True), (300, 3000, True), (120, 3000, False)],
+    [
+        (60, 60, False),
+        (300, 60, False),
+        (900, 60, True),
+        (300, 3000, True),
+        (120, 3000, False),
+        (70, 3000, False),
+    ],
 )
 def test_hidden_reasoning_is_inferred_from_missing_text_and_a_late_start(
     tokens: int, first_ms: float, hidden: bool
@@ -99,6 +106,13 @@ def test_hidden_reasoning_is_inferred_from_missing_text_and_a_late_start(
     reading = read(*chunks, (9000, END + usage(tokens) + DONE))
 
     assert hidden == bool(reading.hidden_reasoning())
+
+
+def test_a_slow_server_of_short_tokens_hides_nothing() -> None:
+    """A token an event and two bytes a token: slow prefill is no hidden reasoning."""
+    chunks = [(3000 + 10 * n, said("ab")) for n in range(80)]
+
+    assert "" == read(*chunks, (4000, END + usage(80) + DONE)).hidden_reasoning()
 
 
 def test_usage_without_choices_is_read() -> None:
