@@ -91,6 +91,7 @@ def gather(
         )
         servers = pool.submit(servers_or_none)
         local = pool.submit(containers.local_image_platform, reference)
+        docker_asked = servers.result() is not None
         return CheckFacts(
             recipe=recipe,
             engine=space.catalog.engine(recipe.engine),
@@ -104,10 +105,18 @@ def gather(
             port_free=port_is_free(port),
             servers=servers.result(),
             does_not_run=space.catalog.does_not_run,
-            local_image=local.result() is not None,
+            local_image=local.result() is not None if docker_asked else None,
+            local_image_platform=local.result(),
             env_set=frozenset(os.environ),
             offline=space.offline,
+            gated=is_gated(space, recipe),
         )
+
+
+def is_gated(space: Workspace, recipe: Recipe) -> bool | None:
+    """Say whether the Hub wants an accepted licence for a recipe's weights; None: unknown."""
+    builds = space.catalog.model(recipe.model).builds
+    return next((build.gated for build in builds if build.quant == recipe.quant), None)
 
 
 def servers_or_none() -> tuple[Server, ...] | None:
