@@ -271,9 +271,8 @@ def _overdue(reads: Pieces, now: float, limits: Limits) -> str:
         return "the connection was left open"
     last = reading.arrivals[-1] if reading.arrivals else 0.0
     silent = last and now - reads[-1][0] >= limits.between_events_s
-    return (
-        f"no token for {now - last:.1f} s" if silent or now - last >= limits.first_event_s else ""
-    )
+    late = silent or now - last >= limits.first_event_s
+    return f"no token for {now - last:.1f} s" if late else ""
 
 
 # ---------------------------------------------------------------------------------- stream
@@ -836,7 +835,6 @@ class Client:
 # -------------------------------------------------------------------------------- counters
 
 _SERIES = re.compile(r"([A-Za-z_:][\w:]*)(\{.*\})?[ \t]+(\S+)")
-_SPEC = "spec_decode_num_"
 GENERATED = (
     "vllm:generation_tokens_total",
     "sglang:generation_tokens_total",
@@ -857,12 +855,13 @@ def parse_counters(text: str, model: str) -> dict[str, float]:
                 rows.append((match[1], match[2] or "", float(match[3])))
     ours = f'model_name="{model}"'
     named = any(ours in labels for _, labels, _ in rows)
-    totals: Counter[str] = Counter()
+    totals: dict[str, float] = {}
     for name, labels, value in rows:
         if not (named and "model_name=" in labels and ours not in labels):
             position = re.search(r'position="(\d+)"', labels)
-            totals[f"{name}@{position[1]}" if position else name] += value  # type: ignore[assignment]
-    return {name: float(value) for name, value in totals.items()}
+            key = f"{name}@{position[1]}" if position else name
+            totals[key] = totals.get(key, 0.0) + value
+    return totals
 
 
 def _first(counters: Mapping[str, float], *names: str) -> str:
@@ -873,41 +872,27 @@ def acceptance(before: Mapping[str, float], after: Mapping[str, float]) -> Json 
     """What the counters say of speculation between two readings of ``/metrics``.
 
     vLLM and llama.cpp: rate = accepted / drafted, length = 1 + accepted / drafts, per position =
-    accepted there / drafts. SGLang counts verify steps: a length and no rate. Forks of llama.cpp: a
-    rate and no length. 0/0 is not measured (null); a counter that fell means a restart (None).
+    accepted there / drafts. SGLang counts verify steps only: a length and no rate. 0/0 is not
+    measured (null); a counter that fell means a restart (None).
     """
     delta = {name: value - before.get(name, 0.0) for name, value in after.items()}
-    drafts = drafted = accepted = steps = made = 0.0
-    positions: list[str] = []
-    if source := _first(
-        after, *(f"{engine}:{_SPEC}drafts_total" for engine in ("vllm", "llamacpp"))
-    ):
-        name = source.removesuffix("drafts_total")
-        drafts = steps = delta[source]
-        drafted = delta.get(name + "draft_tokens_total", 0.0)
-        accepted = delta.get(name + "accepted_tokens_total", 0.0)
-        made = drafts + accepted
-        per = name + "accepted_tokens_per_pos_total@"
-        positions = sorted(
-            (n for n in after if n.startswith(per)), key=lambda n: int(n[len(per) :])
-        )
-    elif source := _first(after, "sglang:spec_verify_calls_total"):
-        drafts = steps = delta[source]
+    own = "spec_decode_num_drafts_total"
+    source = _first(after, f"vllm:{own}", f"llamacpp:{own}", "sglang:spec_verify_calls_total")
+    if not source:
+        return None
+    name, steps = source.removesuffix("drafts_total"), delta[source]
+    drafted = delta.get(f"{name}draft_tokens_total", 0.0)
+    accepted = delta.get(f"{name}accepted_tokens_total", 0.0)
+    made = steps + accepted
+    if source.startswith("sglang:"):
         made = delta.get("sglang:generation_tokens_total", 0.0)
         made -= delta.get("sglang:num_requests_total", 0.0)
-    elif source := _first(after, "llamacpp:n_drafted_total", "llamacpp:n_draft_total"):
-        drafts = drafted = delta[source]
-        hits = ("n_drafted_accepted", "n_draft_accepted", "n_accepted")
-        accepted = delta.get(_first(after, *(f"llamacpp:{n}_total" for n in hits)), 0.0)
-    if not source or min(drafts, drafted, accepted, made) < 0:
+    at = f"{name}accepted_tokens_per_pos_total@"
+    positions = sorted((n for n in after if n.startswith(at)), key=lambda n: int(n[len(at) :]))
+    if min(steps, drafted, accepted, made) < 0:
         return None
-    return {
-        "rate_pct": round(100 * accepted / drafted, 2) if drafted else None,
-        "mean_length": round(made / steps, 3) if steps else None,
-        "per_position_pct": [round(100 * delta[n] / steps, 2) for n in positions] if steps else [],
-        "drafts": int(drafts),
-        "source": source,
-    }
+    rates = [round(100 * delta[n] / steps, 2) for n in positions] if steps else []
+    return _acceptance(source, steps, drafted, accepted, made, rates)
 
 
 def acceptance_of(readings: Iterable[Reading]) -> Json | None:
@@ -915,14 +900,19 @@ def acceptance_of(readings: Iterable[Reading]) -> Json | None:
     timings = [r.timings for r in readings if r.ok and "draft_n" in r.timings]
     names = ("draft_n", "draft_n_accepted", "predicted_n")
     drafted, accepted, made = (sum(_count(t.get(n)) or 0 for t in timings) for n in names)
-    if not timings:
-        return None
+    figures = _acceptance("timings.draft_n", made - accepted, drafted, accepted, made, [])
+    return figures if timings else None
+
+
+def _acceptance(
+    source: str, steps: float, drafted: float, accepted: float, made: float, rates: list[float]
+) -> Json:
     return {
         "rate_pct": round(100 * accepted / drafted, 2) if drafted else None,
-        "mean_length": round(made / (made - accepted), 3) if made > accepted else None,
-        "per_position_pct": [],
-        "drafts": drafted,
-        "source": "timings.draft_n",
+        "mean_length": round(made / steps, 3) if steps > 0 else None,
+        "per_position_pct": rates,
+        "drafts": int(steps),
+        "source": source,
     }
 
 
@@ -1025,9 +1015,7 @@ def single_figures(answers: Sequence[Answer], warmup: Answer | None) -> Json:
         "prompt_tokens": spread(r.prompt_tokens for r in good),
         "finish_reasons": dict(Counter(r.finish_reason or "none" for r in good)),
         "token_source": min(sources, default=None),  # chunks, the weakest, sorts first
-        "comparable": tokens is not None
-        and tokens["median"] >= TOO_SHORT
-        and "chunks" not in sources,
+        "comparable": bool(tokens and tokens["median"] >= TOO_SHORT and "chunks" not in sources),
         "warmup_ttft_ms": (warmup.reading.ttft_s or 0.0) * 1000 or None if warmup else None,
     }
 
@@ -1042,9 +1030,8 @@ def burst_speeds(answers: Sequence[Answer]) -> tuple[float | None, float | None]
     if all_to - all_from > 0.2 * (end - begin):
         inside = sum(r.tokens_by(all_to - t0) - r.tokens_by(all_from - t0) for t0, r in runs)
         steady = inside / (all_to - all_from)
-    return sum(r.completion_tokens for _, r in runs) / (
-        end - begin
-    ) if end > begin else None, steady
+    total = sum(r.completion_tokens for _, r in runs)
+    return (total / (end - begin) if end > begin else None), steady
 
 
 def concurrent_figures(rounds: Sequence[Sequence[Answer]], scenario: str | None = None) -> Json:
@@ -1083,18 +1070,17 @@ def long_figures(answers: Sequence[Answer], unfit: str = "") -> Json:
             if r.prompt_tokens and r.ttft_s
         ),
     }
+    spreads = {f"{name}_spread": value for name, value in figures.items()}
     medians = {name: value["median"] if value else None for name, value in figures.items()}
-    return (
-        {f"{name}_spread": value for name, value in figures.items()}
-        | medians
-        | {
-            "state": "measured" if good else failed,
-            "prompt_tokens": good[-1].prompt_tokens if good else None,
-            "cached_tokens": good[-1].cached_tokens if good else None,
-            "n": len(good),
-            "reason": unfit or next((a.reading.detail for a in answers if not a.ok), ""),
-        }
-    )
+    return {
+        **medians,
+        **spreads,
+        "state": "measured" if good else failed,
+        "prompt_tokens": good[-1].prompt_tokens if good else None,
+        "cached_tokens": good[-1].cached_tokens if good else None,
+        "n": len(good),
+        "reason": unfit or next((a.reading.detail for a in answers if not a.ok), ""),
+    }
 
 
 def kendall_p(series: Sequence[float]) -> float:

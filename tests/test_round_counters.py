@@ -98,13 +98,14 @@ def test_sglang_counts_verify_steps_only() -> None:
     assert (None, 3.98, 200) == (seen["rate_pct"], seen["mean_length"], seen["drafts"])
 
 
-def test_llamacpp_forks_count_drafted_tokens() -> None:
-    """A rate, no length."""
-    page = "llamacpp:n_drafted_total {}\nllamacpp:n_drafted_accepted_total {}\n"
-    seen = counted(page.format(0, 0), page.format(400, 260))
+def test_llamacpp_counts_under_vllms_names() -> None:
+    """As its server has it since it counts speculation."""
+    page = AFTER.replace("vllm:", "llamacpp:").replace('{engine="0"}', "")
+    seen = counted(BEFORE.replace("vllm:", "llamacpp:").replace('{engine="0"}', ""), page)
 
     assert seen is not None
-    assert (65.0, None) == (seen["rate_pct"], seen["mean_length"])
+    assert (73.33, 3.2) == (seen["rate_pct"], seen["mean_length"])
+    assert "llamacpp:spec_decode_num_drafts_total" == seen["source"]
 
 
 def test_llamacpp_sends_its_figures_with_each_answer() -> None:
@@ -161,16 +162,17 @@ def test_aggregate_over_the_wall_time_and_while_all_decode() -> None:
     ("slope", "verdict", "drift"), [(0.0, "none", 0.0), (-0.3, "slower", -20), (0.3, "faster", 20)]
 )
 def test_drift_is_a_trend_and_not_the_mix(slope: float, verdict: str, drift: float) -> None:
-    """Two kinds of prompt, one twice as fast as the other, over 15 minutes."""
+    """Two kinds of prompt, one twice as fast and ever more of them, over 15 minutes."""
     done = []
     for n in range(180):
         at = 5.0 * n
-        speed = (1 + n % 2) * 50 * (1 + slope * at / 900)
-        done.append((str(n % 2), run(at, 0.1, 0.1 + 99 / speed, 100)))
+        fast = n % 3 == 0 or (n > 90 and n % 3 == 1)
+        speed = (1 + fast) * 50 * (1 + slope * at / 900)
+        done.append((str(fast), run(at, 0.1, 0.1 + 99 / speed, 100)))
     seen = sustained_figures(done, 0.0, 900.0)
 
     assert verdict == seen["drift"]
-    assert drift == pytest.approx(seen["drift_pct"], abs=3)
+    assert drift == pytest.approx(seen["drift_pct"], abs=5)
     assert 15 == len(seen["per_minute_tok_s"])
     assert 20.0 == pytest.approx(seen["tok_s"], rel=0.02)
 

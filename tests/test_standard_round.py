@@ -252,6 +252,27 @@ def test_ctrl_c_keeps_what_was_measured() -> None:
     assert time.perf_counter() - begin < 3
 
 
+def test_ctrl_c_breaks_off_all_users() -> None:
+    """No thread goes on waiting for an answer that nobody wants any more."""
+    seen: list[int] = []
+
+    def chat(_: Request) -> Script:
+        seen.append(1)
+        if len(seen) == 4:
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        return stream([(0.0, event({"content": "a"}))], "hold", whole=False)
+
+    before = set(threading.enumerate())
+    with ReplayServer(Engine(chat)) as server:
+        data = sr.run_round(server.base_url, "m", only="concurrent")
+        left = [t for t in set(threading.enumerate()) - before if "(run)" in t.name]
+        for thread in left:
+            thread.join(2)
+
+    assert ["interrupted"] == codes(data)
+    assert [] == [thread for thread in left if thread.is_alive()]
+
+
 def test_a_killed_process_leaves_what_it_had(tmp_path: Path) -> None:
     """C113: killed in mid-request, the file is whole JSON with the requests before it."""
     seen: list[int] = []
