@@ -40,16 +40,16 @@ def test_pick_and_check(tmp_path: Path) -> None:
 
 
 def test_measure_endpoint(tmp_path: Path) -> None:
-    """An endpoint is measured and compared: at four times the published speed, faster."""
+    """An endpoint is measured and compared: at eight times the published speed, faster."""
     catalog = open_catalog()
     recipe = catalog.recipe(RECIPE)
     row = catalog.october_row(recipe)
     assert row
-    with EngineDouble(recipe, catalog.engine("vllm"), row, speed=4.0, load_s=0.0) as double:
+    with EngineDouble(recipe, catalog.engine("vllm"), row, speed=8.0, load_s=0.0) as double:
         code, text = run_example(tmp_path, "measure_endpoint.py", double.base_url, RECIPE, "single")
     assert 0 == code
     assert "Faster than published: one user" in text
-    assert re.search(r"decode 4\d\d\.\d tok/s", text)
+    assert re.search(r"decode [78]\d\d\.\d tok/s", text)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -286,7 +286,7 @@ def test_a_quick_round_measures_the_published_figures() -> None:
 
 def test_played_slower_it_is_reported_slower() -> None:
     """At 0.7 the report says slower, by 30 %."""
-    row = a_row()
+    row = a_row(single_user_tok_s=900.0)
     with a_double(AGENTS, row, speed=0.7) as double:
         round_ = quick_round(double, AGENTS, only="single")
     report = compare(round_, row, recipe_id=AGENTS.id)
