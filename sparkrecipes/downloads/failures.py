@@ -234,7 +234,8 @@ def disk_reason(err: BaseException, asking: Asking) -> Reason | None:
 
 def owner_repair(path: str) -> str:
     """Say how a folder that another user owns becomes writable; nothing is run."""
-    return f"sudo chown -R {os.getuid()} {shlex.quote(path)} (often made by a root container), or set HF_HOME"
+    mend = f"sudo chown -R {os.getuid()} {shlex.quote(path)}"
+    return f"{mend} (often made by a root container), or set HF_HOME"
 
 
 def other_reason(err: BaseException, asking: Asking) -> Reason:
