@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import http.client
 import itertools
 import json
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -53,6 +55,19 @@ def a_row(**figures: float | None) -> EvidenceRow:
         kv_cache_dtype="fp8",
         figures=Figures.model_validate(plain | figures),
     )
+
+
+def measured(test: Callable[..., None]) -> Callable[..., None]:
+    """Measure again, twice at most: a busy machine is late once, a wrong schedule every time."""
+
+    @functools.wraps(test)
+    def again(*args: Any, **kwargs: Any) -> None:
+        for _ in range(2):
+            with contextlib.suppress(AssertionError):
+                return test(*args, **kwargs)
+        return test(*args, **kwargs)
+
+    return again
 
 
 @contextmanager
@@ -185,6 +200,7 @@ def test_a_schedule_survives_changes_of_speed() -> None:
     assert 100.5 == early.due_s(10)
 
 
+@measured
 def test_streams_beyond_the_slots_wait_their_turn() -> None:
     """With one slot the second stream begins when the first has ended."""
     decoder = Decoder(Timing.of(a_row(ttft_ms=50.0)), slots=1)
@@ -260,6 +276,7 @@ def test_arguments_fit_their_schema() -> None:
 # Over a socket.
 
 
+@measured
 def test_a_quick_round_measures_the_published_figures() -> None:
     """The real client over a socket: each figure within 3 %, and the report says matches."""
     recipe = AGENTS.model_copy(update={"speculative": None})
@@ -284,6 +301,7 @@ def test_a_quick_round_measures_the_published_figures() -> None:
     assert ("matches", True) == (report.verdict, report.simulated)
 
 
+@measured
 def test_played_slower_it_is_reported_slower() -> None:
     """At 0.7 the report says slower, by 30 %."""
     row = a_row(single_user_tok_s=900.0)
@@ -308,6 +326,7 @@ def quick_round(double: EngineDouble, recipe: Recipe, only: str | None = None) -
     return Round.model_validate_json(json.dumps(data))
 
 
+@measured
 def test_hidden_reasoning_gives_the_published_artefact() -> None:
     """GPT-OSS: reasoning first; the old client sees 96.2 tok/s where 47 were generated."""
     recipe = CATALOG.recipe("gpt-oss-20b-mxfp4-vllm")
@@ -391,6 +410,7 @@ def test_unknown_acceptance_has_no_counters(known: WorkloadSet | None) -> None:
     assert "process_start_time_seconds 1" in page
 
 
+@measured
 def test_a_start_is_logged_and_answers_only_when_it_is_over() -> None:
     """503 while it loads, the engine's milestones in order, then a completion."""
     with EngineDouble(AGENTS, VLLM, a_row(), load_s=0.4) as double:
@@ -509,6 +529,7 @@ def test_a_streamed_tool_call_can_be_put_together() -> None:
     assert 1 == sum("id" in call for call in calls)
 
 
+@measured
 def test_a_client_that_leaves_frees_its_place(capfd: pytest.CaptureFixture[str]) -> None:
     """After connections that are cut in mid-stream, the next request has the speed of one user."""
     with a_double(row=a_row(ttft_ms=10.0)) as double:
@@ -529,6 +550,7 @@ def test_a_client_that_leaves_frees_its_place(capfd: pytest.CaptureFixture[str])
     assert "" == capfd.readouterr().err
 
 
+@measured
 def test_closing_ends_what_is_under_way(capfd: pytest.CaptureFixture[str]) -> None:
     """A request of a minute does not keep the walk from ending, and the port is free at once."""
     slow = a_row(single_user_tok_s=5.0, four_users_total_tok_s=20.0, ttft_ms=30_000.0)
@@ -566,6 +588,7 @@ def test_answers_begin_differently_and_are_words() -> None:
     assert all(75 < len(set(text.split())) for text in texts)
 
 
+@measured
 def test_a_stream_ends_one_interval_after_its_last_token() -> None:
     """So 10 tokens at 20 a second end half a second after the first: both definitions see 20."""
     with a_double(row=a_row(single_user_tok_s=20.0, ttft_ms=60.0)) as double:
@@ -575,6 +598,7 @@ def test_a_stream_ends_one_interval_after_its_last_token() -> None:
     assert 0.56 == pytest.approx(events[-1][0], abs=0.02)
 
 
+@measured
 def test_gaps_are_even() -> None:
     """Tokens leave on an absolute schedule: late wake-ups do not add up over an answer."""
     with a_double(row=a_row(single_user_tok_s=200.0, ttft_ms=20.0)) as double:
