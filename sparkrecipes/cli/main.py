@@ -31,8 +31,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SparkRecipesError as err:
         print_error(err, as_json)
         return err.exit_code
-    except KeyboardInterrupt:
-        print_error(SparkRecipesError("interrupted", code="interrupted"), as_json)
+    except KeyboardInterrupt as err:
+        # What was interrupted says in its notes what it kept and how to go on.
+        kept = "; ".join(("interrupted", *getattr(err, "__notes__", ())))
+        print_error(SparkRecipesError(kept, code="interrupted"), as_json)
         return INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has gone; writing again at exit would only raise once more.

@@ -254,4 +254,6 @@ def fraction_for(space: Workspace, wanted: Launch) -> tuple[float | None, tuple[
 def mounted(source: WeightsSource | None) -> commands.MountedWeights | None:
     """Describe a cached repository as the command mounts it."""
     found = cached(source)
-    return commands.MountedWeights(found.folder, found.revision) if found else None
+    if found is None:
+        return None
+    return commands.MountedWeights(found.folder, found.revision, found.shared_blobs)
