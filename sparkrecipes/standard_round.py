@@ -51,7 +51,7 @@ Pieces = Sequence[tuple[float, bytes]]
 # ------------------------------------------------------------------------------- transport
 
 MAX_BODY_BYTES = 16 * 1024 * 1024
-STAGGER_S = 0.000_25
+STAGGER_S = 0.000_5
 """Between the starts of one burst, so that no request waits while others are written."""
 QUIET_S = 5.0
 """After this long without a byte, look whether the stream has ended or failed."""
