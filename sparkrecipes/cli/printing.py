@@ -382,8 +382,7 @@ def _(answer: Report) -> None:
     console.print("* by the published method, on the same bytes", style="dim")
     notes = {row.note: FIGURES.get(row.figure, row.figure) for row in answer.rows if row.note}
     bullets(f"{name}: {note}" for note, name in notes.items())
-    mark = " [bold cyan](simulated)[/]" if answer.simulated else ""
-    console.print(f"{coloured(answer.verdict)}{mark}: {escape(answer.summary)}")
+    console.print(f"{coloured(answer.verdict)}: {escape(answer.summary)}")
     bullets(answer.warnings, "!")
 
 

@@ -12,7 +12,7 @@ from sparkrecipes.operations.sizing import recommend
 from sparkrecipes.operations.walk import Walk, summary_of
 from sparkrecipes.operations.workspace import Place, open_workspace
 from sparkrecipes.rehearsal import EngineDouble
-from sparkrecipes.schema.evidence import EvidenceRow
+from sparkrecipes.schema.evidence import EvidenceRow, WorkloadSet
 from sparkrecipes.schema.recipe import Recipe
 from sparkrecipes.schema.round import InstallReport, Round
 
@@ -150,7 +150,8 @@ def play(walk: Walk, ref: str, wanted: Launch, row: EvidenceRow, speed: float, f
     """Start the double, wait for it as for a real server, and measure it."""
     recipe = wanted.recipe
     engine = walk.space.catalog.engine(recipe.engine)
-    with EngineDouble(recipe, engine, row, speed=speed) as double:
+    workloads = workloads_of(walk.space.catalog, recipe)
+    with EngineDouble(recipe, engine, row, speed=speed, workloads=workloads) as double:
         with walk.step("wait") as note:
             ready = containers.wait_for_endpoint(
                 double.base_url, recipe, engine, progress=walk.progress
@@ -158,6 +159,12 @@ def play(walk: Walk, ref: str, wanted: Launch, row: EvidenceRow, speed: float, f
             note.state = "simulated"
             note.message = f"answers at {ready.base_url} after {ready.seconds:.1f} s"
         return walk.measure(ref, double.base_url, users=wanted.users, full=full, simulated=True)
+
+
+def workloads_of(catalog: Catalog, recipe: Recipe) -> WorkloadSet | None:
+    """Return what was published of a recipe's speed and acceptance by kind of prompt."""
+    sets = (found for one in catalog.evidence.values() for found in one.by_workload)
+    return next((found for found in sets if found.recipe == recipe.id), None)
 
 
 def would_fetch(recipe: Recipe) -> str:
