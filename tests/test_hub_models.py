@@ -1,5 +1,9 @@
 """Models described by a repository's config.json; values as in the catalog's sourced facts."""
 
+import json
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +19,8 @@ from sparkrecipes.schema.model import (
     NoCache,
     SlidingAttention,
 )
+from tests.support.hub import Hub, HubRepo
+from tests.support.hub_client import environment
 
 LLAMA_70B: dict[str, Any] = {
     "model_type": "llama",
@@ -25,6 +31,19 @@ LLAMA_70B: dict[str, Any] = {
     "vocab_size": 128256,
     "max_position_embeddings": 131072,
     "torch_dtype": "bfloat16",
+}
+
+
+NEMOTRON: dict[str, Any] = {
+    "num_attention_heads": 32,
+    "num_key_value_heads": 2,
+    "head_dim": 128,
+    "mamba_num_heads": 64,
+    "mamba_head_dim": 64,
+    "ssm_state_size": 128,
+    "n_groups": 8,
+    "conv_kernel": 4,
+    "max_position_embeddings": 262144,
 }
 
 
@@ -88,19 +107,9 @@ def test_alternating_sliding_layers_keep_their_window() -> None:
 
 def test_a_nemotron_pattern_counts_its_letters() -> None:
     """Nemotron 3 Nano: 23 Mamba, 23 expert and 6 attention layers."""
-    config = {
-        "hybrid_override_pattern": "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME",
-        "num_attention_heads": 32,
-        "num_key_value_heads": 2,
-        "head_dim": 128,
-        "mamba_num_heads": 64,
-        "mamba_head_dim": 64,
-        "ssm_state_size": 128,
-        "n_groups": 8,
-        "conv_kernel": 4,
-        "max_position_embeddings": 262144,
-    }
-    counts = {type(layer): layer.count for layer in described(config).layers}
+    pattern = "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME"
+    layers = described({**NEMOTRON, "hybrid_override_pattern": pattern}).layers
+    counts = {type(layer): layer.count for layer in layers}
     assert {Mamba2: 23, NoCache: 23, FullAttention: 6} == counts
 
 
@@ -120,9 +129,69 @@ def test_latent_attention_is_seen_by_its_rank_and_not_by_its_name() -> None:
 
 
 def test_a_repository_without_sized_weights_is_unknown() -> None:
-    """Neither bytes nor parameters are guessed from each other."""
+    """Bytes are not guessed from parameters."""
     with pytest.raises(Unknown):
         described(LLAMA_70B, weights_bytes=0)
+
+
+def test_unstated_parameters_stay_unknown() -> None:
+    """Nor parameters from bytes: the weights' size is enough to size a model."""
+    assert described(LLAMA_70B, params_total=0).params_total_b is None
+
+
+def test_blocks_that_name_their_kind_are_counted() -> None:
+    """Nemotron 3.5 Lightning: ``layers_block_type`` instead of a pattern of letters."""
+    blocks = ["mamba", "moe"] * 23 + ["attention"] * 6
+    counts = {type(x): x.count for x in described({**NEMOTRON, "layers_block_type": blocks}).layers}
+    assert {Mamba2: 23, NoCache: 23, FullAttention: 6} == counts
+
+
+def test_window_layers_may_have_heads_of_their_own() -> None:
+    """MiMo V2 Flash: 39 window layers of 8 heads beside 9 full ones of 4."""
+    config = {
+        "num_hidden_layers": 48,
+        "hybrid_layer_pattern": [0] + [1] * 39 + [0] * 8,
+        "attention_chunk_size": 128,
+        "sliding_window": 128,
+        "num_attention_heads": 64,
+        "num_key_value_heads": 4,
+        "head_dim": 192,
+        "v_head_dim": 128,
+        "swa_num_key_value_heads": 8,
+        "swa_head_dim": 192,
+        "swa_v_head_dim": 128,
+        "max_position_embeddings": 262144,
+    }
+    full, window = described(config).layers
+    assert isinstance(window, SlidingAttention)
+    assert isinstance(full, FullAttention)
+    assert (9, 4, 39, 8) == (full.count, full.kv_heads, window.count, window.kv_heads)
+    assert (192, 128) == (full.head_dim_k, full.head_dim_v)
+
+
+def test_blocks_without_attention_keep_nothing() -> None:
+    """Llama Nemotron Super 49B: 31 of 80 blocks have no attention, the others 8 KV heads."""
+    block = {"attention": {"n_heads_in_group": 8, "no_op": False}}
+    config = {
+        **LLAMA_70B,
+        "num_key_value_heads": None,
+        "block_configs": [block] * 49 + [{"attention": {"no_op": True}}] * 31,
+    }
+    counts = {type(layer): layer.count for layer in described(config).layers}
+    assert {FullAttention: 49, NoCache: 31} == counts
+
+
+def test_an_indexer_is_counted_beside_latent_attention() -> None:
+    """GLM 5.2: 57 of 78 layers share another's indexer."""
+    config = {
+        **LLAMA_70B,
+        "num_hidden_layers": 78,
+        "kv_lora_rank": 512,
+        "qk_rope_head_dim": 64,
+        "index_head_dim": 128,
+        "indexer_types": ["full"] * 21 + ["shared"] * 57,
+    }
+    assert [78, 21] == [layer.count for layer in described(config).layers]
 
 
 @pytest.mark.parametrize(
@@ -133,6 +202,11 @@ def test_a_repository_without_sized_weights_is_unknown() -> None:
         {**LLAMA_70B, "max_position_embeddings": None},
         {**LLAMA_70B, "num_attention_heads": "many"},
         {"hybrid_override_pattern": "MX"},
+        {**LLAMA_70B, "compress_ratios": [0, 4, 128]},
+        {**LLAMA_70B, "attention_chunk_size": 8192},
+        {**LLAMA_70B, "attn_type_list": [0, 1]},
+        {**LLAMA_70B, "sliding_window": 4096, "model_type": "gemma2"},
+        {**LLAMA_70B, "block_configs": [{"attention": {"replace_with_linear": True}}]},
     ],
 )
 def test_what_is_not_understood_is_unknown(config: dict[str, Any]) -> None:
@@ -145,3 +219,38 @@ def test_a_name_that_is_no_repository_is_misuse() -> None:
     """Nothing is asked of the network for a name that cannot be one."""
     with pytest.raises(Misuse):
         fetch("../../etc")
+
+
+def test_a_repository_is_sized_from_what_the_hub_says(tmp_path: Path) -> None:
+    """`fit owner/name` asks the real client, and a second copy of the weights does not count."""
+    files = {
+        "config.json": json.dumps(LLAMA_70B).encode(),
+        "model.safetensors": b"w" * 4096,
+        "consolidated.safetensors": b"w" * 4096,
+    }
+    repo = HubRepo(files, claimed_sizes={"model.safetensors": 40_000_000_000})
+    with Hub({"acme/dense": repo}) as hub:
+        out = subprocess.run(
+            [sys.executable, "-m", "sparkrecipes", "fit", "acme/dense", "--users", "1", "--json"],
+            capture_output=True,
+            text=True,
+            env=environment(hub.url, tmp_path),
+        )
+    answer = json.loads(out.stdout)
+    low, high = answer["bounds"]["weights_bytes"]
+    assert low <= 40_000_000_000 <= high < 50_000_000_000
+    assert answer["kv_bytes_per_token"] == 327680
+
+
+def test_a_gated_repository_says_how_to_get_in(tmp_path: Path) -> None:
+    """As an unknown: exit code 3."""
+    repo = HubRepo({"config.json": b"{}"}, gated=True)
+    with Hub({"acme/gated": repo}) as hub:
+        out = subprocess.run(
+            [sys.executable, "-m", "sparkrecipes", "fit", "acme/gated", "--json"],
+            capture_output=True,
+            text=True,
+            env=environment(hub.url, tmp_path),
+        )
+    error = json.loads(out.stdout)["error"]
+    assert (3, "gated", True) == (out.returncode, error["code"], "hf auth login" in error["repair"])

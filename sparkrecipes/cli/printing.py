@@ -116,7 +116,7 @@ def _(answer: RecipeDetail) -> None:
     bullets(
         [
             f"model {recipe.model} {recipe.quant or '(build not named)'}, "
-            f"{summary.params_total_b:g}B parameters",
+            f"{figure(summary.params_total_b, 0)}B parameters",
             f"reads and does: {', '.join(recipe.capabilities)}",
             f"engine {recipe.engine} {recipe.engine_version or '(version not named)'}, "
             f"image {recipe.image.reference}",

@@ -20,7 +20,7 @@ class RecipeSummary(Frozen):
     engine: Id
     speculative: Speculative | None
     capabilities: tuple[Capability, ...]
-    params_total_b: float
+    params_total_b: float | None
     params_active_b: float | None
     published: Figures | None
     """The row of the October round, or null where that did not measure it."""

@@ -182,8 +182,8 @@ class ModelFile(Frozen):
 
     title: Text
     family: Text
-    params_total_b: Annotated[float, Field(gt=0)]
-    """All parameters, in 10^9."""
+    params_total_b: Annotated[float, Field(gt=0)] | None
+    """All parameters, in 10^9; null where no source says."""
     params_active_b: Annotated[float, Field(gt=0)] | None
     """Parameters read for one token, in 10^9 (dense: the total); null where no source says."""
     context_tokens: Tokens
