@@ -766,7 +766,8 @@ class Client:
     def burst(self, asks: Sequence[Ask], label: str) -> list[Answer]:
         """Make requests at once and count them; a field that is refused is dropped, once."""
         answers = self._send(asks)
-        if self._drop_refused(answers):
+        if refused := self._refused(answers):
+            self.dropped += refused
             answers = self._send(asks)
         with self._lock:
             for number, answer in enumerate(answers, 1):
@@ -811,15 +812,14 @@ class Client:
             thread.join()
         return [Answer(exchange, Reading.of(exchange)) for exchange in map(Exchange.decode, done)]
 
-    def _drop_refused(self, answers: Sequence[Answer]) -> bool:
-        """Leave out the optional fields that a 400 names, or the rarer ones where it names none."""
+    def _refused(self, answers: Sequence[Answer]) -> list[str]:
+        """The optional fields that a 400 names; or, before anything went well, the rarer ones."""
         refused = [a for a in answers if a.exchange.status in (400, 422) and not a.too_long]
         text = " ".join(a.reading.detail for a in refused)
         left = [name for name in OPTIONAL if name not in self.dropped]
         named = [name for name in left if re.search(OPTIONAL[name], text)]
-        drop = named or [name for name in left if refused and name != "temperature"]
-        self.dropped += drop
-        return bool(drop)
+        unsure = refused and not any(reading.ok for reading in self.readings)
+        return named or [name for name in left if unsure and name != "temperature"]
 
     def _tally(self, answer: Answer, label: str) -> None:
         reading = answer.reading
@@ -1135,7 +1135,7 @@ def published_total(rounds: Sequence[Sequence[Answer]]) -> float | None:
     """All tokens over the wall time of a burst, as the published method has it."""
     speeds = []
     for burst in rounds:
-        if any(not answer.ok for answer in burst):
+        if any(not answer.ok or not answer.published.tokens for answer in burst):
             return None
         wall = max(a.t0 + a.published.end_s for a in burst) - min(a.t0 for a in burst)
         speeds.append(sum(a.published.tokens for a in burst) / wall)
@@ -1144,8 +1144,8 @@ def published_total(rounds: Sequence[Sequence[Answer]]) -> float | None:
 
 def published_median(answers: Iterable[Answer], name: str, scale: float = 1.0) -> float | None:
     """Median of one of the published method's figures, absurd ones left out."""
-    seen = [a.published for a in answers if a.ok]
-    figure = spread((getattr(p, name) for p in seen if p.ok and p.tok_s < ABSURD_TOK_S), scale)
+    seen = [a.published for a in answers if a.ok and a.published.ok]
+    figure = spread((getattr(p, name) for p in seen if 0 < p.tok_s < ABSURD_TOK_S), scale)
     return float(figure["median"]) if figure else None
 
 
@@ -1209,13 +1209,11 @@ class StandardRound:
             self.watch.mark()
             for name, part in parts:
                 self.say(name)
-                before = self.client.requests
+                before = self.client.requests, self.client.failed
                 part()
                 self.watch.mark()
-                silent = {"cut", "http", "no_output"}
-                if {
-                    r.error for r in self.client.readings[before:]
-                } <= silent and self.client.failed:
+                made, failed = self.client.requests - before[0], self.client.failed - before[1]
+                if made and made == failed:
                     raise _Stop(f"no request was answered ({name}); the rest was not run")
         except _Stop as stop:
             self.note("stopped", str(stop))
@@ -1481,9 +1479,9 @@ class StandardRound:
         def work(turn: int) -> None:
             failures = 0
             while clock() - start < seconds and failures < 3 and not over.is_set():
-                kind, prompt = prompts[turn % len(prompts)]
-                answer = self.client.ask(Ask(prompt, 400, 0.7 * (turn % 2)), f"sustained, {kind}")
-                done.append((kind, answer))
+                (kind, prompt), temperature = prompts[turn % len(prompts)], 0.7 * (turn % 2)
+                answer = self.client.ask(Ask(prompt, 400, temperature), f"sustained, {kind}")
+                done.append((f"{kind} at {temperature}", answer))
                 failures = 0 if answer.ok else failures + 1
                 over.wait(0 if answer.ok else 1.0)
                 turn += 1

@@ -220,6 +220,23 @@ def test_a_400_that_names_no_field_drops_all_that_are_optional() -> None:
     assert "temperature" in server.chats[-1].body
 
 
+def test_a_400_of_another_cause_drops_nothing_that_worked_before() -> None:
+    """The tool call of the smoke test fails, as on vLLM 0.32 without a parser, and nothing else."""
+    refusal = '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser'
+
+    def chat(request: Request) -> Script:
+        if "tools" in request.body:
+            return page({"error": {"message": refusal}}, "400 Bad Request")
+        return answer(80, each=0.0005)
+
+    data, server = measure(chat, quick=True, capabilities=["tools"], limits=QUICK)
+
+    assert data["smoke"]["tool_call"] is False
+    assert ["no_tool_call"] == codes(data)
+    assert 1 == data["stability"]["failed"]
+    assert all("stream_options" in request.body for request in server.chats)
+
+
 def test_a_400_of_another_cause_fails_after_one_more_try() -> None:
     """No endless retries."""
     with ReplayServer(Engine(lambda _: page({"error": "no"}, "400 Bad Request"))) as server:
@@ -255,6 +272,7 @@ def test_a_prompt_longer_than_the_stated_context_is_not_sent() -> None:
 
     assert "not_supported" == data["long_prompt"]["state"]
     assert "the context holds 32768" in data["long_prompt"]["reason"]
+    assert "stopped" not in codes(data)
     assert longest < 10_000
     assert 32_768 == data["server"]["context_tokens"]
 
