@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sparkrecipes.errors import Misuse, Refused, Unknown
-from sparkrecipes.memory import FitRequest, engine_request, estimate
+from sparkrecipes.memory import EngineSettings, FitRequest, engine_request, estimate
 from sparkrecipes.memory.cache_groups import CachePlan, plan_cache
 from sparkrecipes.memory.cache_specs import CacheSettings, indexer_specs, token_bytes
 from sparkrecipes.memory.engine_log import engine_kv
@@ -23,7 +23,6 @@ from sparkrecipes.schema.model import (
     NoCache,
     SlidingAttention,
 )
-from sparkrecipes.schema.recipe import Speculative
 from tests.support.models import GIB, SPARK, engine, made_of, model
 
 SEEN = json.loads((Path(__file__).parent / "data" / "memory" / "kv_observations.json").read_text())
@@ -70,19 +69,18 @@ def seen_model(name: str) -> Model:
 
 def seen_request(log: dict[str, Any]) -> FitRequest:
     """Ask what a log answers."""
-    method, _, drafts = log.get("speculative", "").partition(":")
     return engine_request(
         seen_model(log["model"]),
         engine("vllm"),
-        engine_version=log["engine_version"],
         context_tokens=log.get("context_tokens", 131072),
         kv_cache_dtype=log["kv_cache_dtype"],
-        speculative=Speculative(method=method, num_speculative_tokens=int(drafts))
-        if method
-        else None,
-        prefix_caching=log.get("prefix_caching", True),
-        max_num_batched_tokens=log.get("max_num_batched_tokens"),
-        mamba_ssm_cache_dtype=log.get("mamba_ssm_cache_dtype"),
+        settings=EngineSettings(
+            engine_version=log["engine_version"],
+            speculative=log.get("speculative") or None,
+            prefix_caching=log.get("prefix_caching", True),
+            max_num_batched_tokens=log.get("max_num_batched_tokens"),
+            mamba_ssm_cache_dtype=log.get("mamba_ssm_cache_dtype"),
+        ),
     )
 
 

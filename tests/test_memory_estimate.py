@@ -223,18 +223,18 @@ def test_a_drafter_that_reuses_the_targets_cache_adds_none() -> None:
 
 def test_a_measured_row_bounds_the_overhead() -> None:
     """It started within its fraction; beyond the measured settings that proves nothing."""
-    name = "gpt-oss-20b-mxfp4-vllm"
+    name = "qwen3.6-35b-a3b-nvfp4-vllm"
     measured = estimate(asked(name), SPARK)
     beyond = estimate(asked(name, users=5), SPARK)
     overheads = [a.components.overhead_bytes or 0 for a in (measured, beyond)]
     assert overheads[0] < overheads[1]
-    assert any("measured to start at 0.25" in line for line in measured.assumptions)
+    assert any("measured to start at 0.4" in line for line in measured.assumptions)
     assert not any("measured to start" in line for line in beyond.assumptions)
 
 
 def test_limits_are_the_last_that_fit() -> None:
     """One user more, or one token more, does not fit by the high bounds."""
-    request = asked("qwen3.8-27b-nvfp4-vllm-mtp")
+    request = asked("qwen3.8-27b-nvfp4-vllm-mtp", users=12)
     answer = estimate(request, SPARK)
     users, context = answer.max_users_at_context, answer.max_context_at_users
     assert users is not None
@@ -258,7 +258,7 @@ def test_the_smallest_fraction_serves_what_was_asked() -> None:
 def test_a_context_above_the_models_is_computed_with_a_warning() -> None:
     """Qwen3-8B at 131,072 tokens: above its 40,960, with a rope override in the recipe."""
     answer = estimate(asked("qwen3-8b-fp8-vllm"), SPARK)
-    assert any("above the 40,960" in w and "recipe's rope override" in w for w in answer.warnings)
+    assert any("above the 40,960" in w and "stretches it to 131,072" in w for w in answer.warnings)
     plain = estimate(bare(model("qwen3-8b-fp8")), SPARK)
     assert any("it needs one" in w for w in plain.warnings)
     assert plain.max_context_at_users == 40_960

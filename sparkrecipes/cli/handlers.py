@@ -16,6 +16,18 @@ from sparkrecipes.errors import Misuse
 
 MAX_LOG_BYTES = 64 * 2**20
 
+FIT_OPTIONS = (
+    "kv_cache_dtype",
+    "available_kv_gib",
+    "engine_version",
+    "speculative",
+    "prefix_caching",
+    "max_num_batched_tokens",
+    "mamba_ssm_cache_dtype",
+    "explain",
+    "grid",
+)
+
 
 def places(options: Namespace, *names: str) -> dict[str, Any]:
     """Take the common options that an operation knows."""
@@ -59,7 +71,7 @@ def fit(options: Namespace) -> BaseModel:
     return ops.estimate_memory(
         options.subject,
         **sizes(options),
-        kv_cache_dtype=options.kv_cache_dtype,
+        **{name: getattr(options, name) for name in FIT_OPTIONS},
         **places(options, "catalog", "machine", "offline"),
     )
 

@@ -81,7 +81,15 @@ def add_reading(add: Add) -> None:
     add("recommend", "a pick for a use case or a sentence, and why", words, sizes)
     add("validate", "check recipe or catalog files", paths)
     add("probe", "what this machine is, and what is free on it now")
-    add("fit", "does it fit, for your context and users", subject, sizes, kv_cache)
+    add(
+        "fit",
+        "does it fit, for your context and users",
+        subject,
+        sizes,
+        kv_cache,
+        engine_settings,
+        views,
+    )
     add("image", "does an image run on this platform: ask its registry", reference)
     add("check", "everything that could stop a recipe here", recipe, sizes, port)
     add("command", "the exact command that starts a recipe", recipe, sizes, port, bind, format_)
@@ -150,9 +158,43 @@ def kv_cache(parser: Parser) -> None:
     """The KV cache's type."""
     parser.add_argument(
         "--kv-cache-dtype",
-        choices=["auto", "bfloat16", "float16", "fp8", "fp8_e4m3", "fp8_e5m2"],
+        choices=["auto", "bfloat16", "float16", "fp8", "fp8_e4m3", "fp8_e5m2", "fp8_ds_mla"],
         help="default: the recipe's, or auto",
     )
+
+
+def engine_settings(parser: Parser) -> None:
+    """What else decides the engine's cache."""
+    group = parser.add_argument_group("the engine's own figures")
+    group.add_argument(
+        "--available-kv-gib",
+        type=float,
+        metavar="GIB",
+        help="'Available KV cache memory' of the log: answers what the log prints",
+    )
+    group.add_argument("--engine-version", metavar="V", help="a release of vLLM, e.g. 0.27.1")
+    group.add_argument("--speculative", metavar="METHOD:K", help="e.g. mtp:3, dflash:15, none")
+    group.add_argument(
+        "--prefix-caching",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="on unless said, or as the recipe says",
+    )
+    group.add_argument("--max-num-batched-tokens", type=count, metavar="TOKENS")
+    group.add_argument(
+        "--mamba-ssm-cache-dtype",
+        choices=["float32", "bfloat16", "float16"],
+        help="type of recurrent states; default: the model's",
+    )
+
+
+def views(parser: Parser) -> None:
+    """More than the one answer."""
+    parser.add_argument("--explain", action="store_true", help="each number's rule and source")
+    parser.add_argument("--grid", action="store_true", help="a table of users and contexts")
+
+
+FIT_PARTS = (kv_cache, engine_settings, views)
 
 
 def port(parser: Parser) -> None:

@@ -7,12 +7,28 @@ under it vLLM's own arithmetic: ``engine_rules`` (by release), ``cache_specs`` (
 ``cache_groups`` (the pool), ``engine_log`` (what its log prints). Explained in docs/memory.md.
 """
 
-from sparkrecipes.memory.estimation import estimate
-from sparkrecipes.memory.request import (
-    FitRequest,
+from sparkrecipes.memory.engine_settings import (
+    UNTOLD,
+    EngineSettings,
     engine_request,
-    model_request,
-    recipe_request,
+    with_settings,
 )
+from sparkrecipes.memory.estimation import estimate
+from sparkrecipes.memory.explanation import explain
+from sparkrecipes.memory.freeing import to_free
+from sparkrecipes.memory.grid import grid
+from sparkrecipes.memory.request import FitRequest, model_request, recipe_request
 
-__all__ = ["FitRequest", "engine_request", "estimate", "model_request", "recipe_request"]
+__all__ = [
+    "UNTOLD",
+    "EngineSettings",
+    "FitRequest",
+    "engine_request",
+    "estimate",
+    "explain",
+    "grid",
+    "model_request",
+    "recipe_request",
+    "to_free",
+    "with_settings",
+]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from sparkrecipes.memory.components import gib
+from sparkrecipes.memory.engine_rules import release
 from sparkrecipes.memory.need import Need
-from sparkrecipes.memory.request import FitRequest, flag_value
+from sparkrecipes.memory.request import FitRequest, shm_bytes, stretched_tokens
 from sparkrecipes.memory.sequence_cost import GIB
 from sparkrecipes.memory.startup import fraction_of, start_check
 from sparkrecipes.schema.machine import Machine
-from sparkrecipes.schema.memory import Pool
+from sparkrecipes.schema.memory import EngineKv, Pool
 
 LARGE_SHM_BYTES = 16 * GIB
 """Shared memory above which a warning is due: 10 to 16 GiB serve (field report, DeepSeek-V4 on two
@@ -28,7 +29,7 @@ def warnings_of(
         *speed_warning(need, request, machine),
         *fraction_warning(request, machine),
         *pool_warning(request, pool),
-        *shm_warning(need),
+        *shm_warning(request),
         *latent_warning(request),
         *start_warning(request, machine, available_bytes),
     )
@@ -36,20 +37,19 @@ def warnings_of(
 
 def context_warning(request: FitRequest) -> tuple[str, ...]:
     """Warn of a context that the model was not made for."""
-    most = request.model.context_tokens
+    most, stretched = request.model.context_tokens, stretched_tokens(request.flags)
     if request.context_tokens <= most:
         return ()
-    stretched = "with the recipe's rope override" if overrides_rope(request) else "it needs one"
+    if stretched is None:
+        how = "it needs one"
+    elif request.context_tokens <= stretched:
+        how = f"the recipe's rope override stretches it to {stretched:,}"
+    else:
+        how = f"the recipe's own stretches it to {stretched:,} only"
     return (
         f"{request.context_tokens:,} tokens are above the {most:,} that the model was made for: "
-        f"only with a rope override ({stretched})",
+        f"only with a rope override ({how})",
     )
-
-
-def overrides_rope(request: FitRequest) -> bool:
-    """Say whether the flags stretch the model's positions."""
-    told = flag_value(request.flags, "--hf-overrides") or ""
-    return "rope" in told or any("rope" in flag for flag in request.flags)
 
 
 def speed_warning(need: Need, request: FitRequest, machine: Machine) -> tuple[str, ...]:
@@ -58,9 +58,10 @@ def speed_warning(need: Need, request: FitRequest, machine: Machine) -> tuple[st
     A token of one user reads all active weights once: bandwidth over those bytes is a ceiling.
     """
     active, bandwidth = request.model.params_active_b, machine.memory_bandwidth_gb_s
-    if need.weights is None or active is None or bandwidth is None:
+    total = request.model.params_total_b
+    if need.weights is None or active is None or total is None or bandwidth is None:
         return ()
-    read = need.weights.low * min(active / request.model.params_total_b, 1.0)
+    read = need.weights.low * min(active / total, 1.0)
     ceiling = bandwidth * 1e9 / read if read else SLOW_TOK_S
     if ceiling >= SLOW_TOK_S:
         return ()
@@ -100,14 +101,37 @@ def pool_warning(request: FitRequest, pool: Pool) -> tuple[str, ...]:
     )
 
 
-def shm_warning(need: Need) -> tuple[str, ...]:
+def shm_warning(request: FitRequest) -> tuple[str, ...]:
     """Warn of a large shared memory: its pages come from the same pool."""
-    if need.overhead.shm <= LARGE_SHM_BYTES:
+    size = shm_bytes(request.shm_size)
+    if size <= LARGE_SHM_BYTES:
         return ()
     return (
-        f"--shm-size of {gib(need.overhead.shm)} comes from the same memory when it is used: "
+        f"--shm-size of {gib(size)} comes from the same memory when it is used: "
         "10 to 16 GiB are enough for one GPU",
     )
+
+
+def log_warnings(need: Need, request: FitRequest, log: EngineKv | None) -> tuple[str, ...]:
+    """Warn of what the log's figures take for granted, or of a start that they forbid."""
+    if log is None:
+        return ()
+    lines = []
+    if need.sequence.low is None:
+        lines.append("engine_kv: no log of this engine was read; these are vLLM's own rules")
+    if release(request.engine_version) is None:
+        lines.append(
+            "engine_kv: no released version is named, so the newest rules were applied; "
+            "give --engine-version, e.g. 0.27.1"
+        )
+    if request.kv_cache_dtype == "auto":
+        lines.append("engine_kv: type auto was taken as 16 bits; a checkpoint may say fp8")
+    if log.max_concurrency < 1:
+        lines.append(
+            f"engine_kv: {log.num_blocks:,} blocks are less than the {log.blocks_per_request:,} "
+            "of one full sequence: the engine refuses to start"
+        )
+    return tuple(lines)
 
 
 def latent_warning(request: FitRequest) -> tuple[str, ...]:

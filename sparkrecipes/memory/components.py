@@ -93,7 +93,7 @@ def by_parameters(model: Model, build: Build) -> Bound | None:
     size at 16 bits.
     """
     bits = build.bits_per_param or QUANT_BITS.get(build.quant.lower())
-    if bits is None:
+    if bits is None or model.params_total_b is None:
         return None
     params = model.params_total_b * 1e9
     low = params * (1 - ROUNDED_PARAMETERS) * bits[0] / 8
@@ -196,6 +196,6 @@ def overhead(request: FitRequest, batched: int, block_bytes: int) -> Overhead:
 
 def shape_of_overhead(model: Model) -> tuple[tuple[int, int], tuple[int, int]]:
     """Pick the bounds of the model's kind; where active parameters are unknown, the wider ones."""
-    if model.params_active_b is None:
+    if model.params_active_b is None or model.params_total_b is None:
         return DENSE[0], MIXTURE[1]
     return DENSE if model.params_active_b >= model.params_total_b else MIXTURE

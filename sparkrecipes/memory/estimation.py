@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from sparkrecipes.memory.cache_specs import growing_bytes
-from sparkrecipes.memory.cautions import warnings_of
+from sparkrecipes.memory.cautions import log_warnings, warnings_of
 from sparkrecipes.memory.engine_log import engine_kv
+from sparkrecipes.memory.engine_settings import undescribed
 from sparkrecipes.memory.need import Need, Pair, longest_context, most_users, need_of
 from sparkrecipes.memory.reasons import assumptions_of
-from sparkrecipes.memory.request import FitRequest
-from sparkrecipes.memory.startup import fraction_of, smallest_fraction, start_check
+from sparkrecipes.memory.request import FitRequest, context_limit
+from sparkrecipes.memory.setting import serving_fraction, settings_of
+from sparkrecipes.memory.startup import fraction_of, start_check
 from sparkrecipes.schema.machine import Machine
 from sparkrecipes.schema.memory import Components, EngineKv, FitVerdict, MemoryEstimate, Pool
 
@@ -31,6 +33,7 @@ def estimate(
     Raises:
         Misuse: Nobody knows the type of the KV cache.
         Refused: The log is asked for of a model that keeps no cache.
+        Unknown: The log is asked for, and no source describes the drafter's layers.
     """
     need = need_of(request, machine)
     users, context = request.users, request.context_tokens
@@ -55,21 +58,31 @@ def estimate(
         usable_source=usable_source(machine, live=available_bytes is not None),
         available_bytes=available_bytes,
         max_users_at_context=most_users(need, usable, context),
-        max_context_at_users=longest_context(need, usable, users, request.model.context_tokens),
-        min_gpu_memory_utilization=smallest_serving_fraction(need, request, machine),
+        max_context_at_users=longest_context(need, usable, users, context_limit(request)),
+        min_gpu_memory_utilization=serving_fraction(need, request, machine),
         reservation_bytes=reservation(request, machine),
         pool=pool,
-        engine_kv=log_of(need, context, available_kv_bytes),
+        engine_kv=(log := log_of(need, request, available_kv_bytes)),
+        settings=settings_of(need, request, machine, available_bytes),
         assumptions=assumptions_of(need, request, machine),
-        warnings=warnings_of(need, request, machine, pool, available_bytes),
+        warnings=(
+            *warnings_of(need, request, machine, pool, available_bytes),
+            *log_warnings(need, request, log),
+        ),
     )
 
 
-def log_of(need: Need, context_tokens: int, available_kv_bytes: int | None) -> EngineKv | None:
-    """Give what the engine's log would print, where it is asked for."""
+def log_of(need: Need, request: FitRequest, available_kv_bytes: int | None) -> EngineKv | None:
+    """Give what the engine's log would print, where it is asked for.
+
+    Raises:
+        Unknown: No source describes the drafter's layers.
+    """
     if available_kv_bytes is None:
         return None
-    return engine_kv(need.sequence.high, available_kv_bytes, context_tokens)
+    if need.sequence.drafter_token_bytes != 0 and request.speculative:
+        raise undescribed(request.model, request.speculative.method)
+    return engine_kv(need.sequence.high, available_kv_bytes, request.context_tokens)
 
 
 def reservation(request: FitRequest, machine: Machine) -> int | None:
@@ -163,13 +176,3 @@ def users_in(need: Need, fraction_bytes: int, request: FitRequest) -> tuple[floa
     least = fraction_bytes - need.weights.high - need.drafter.high - overhead[1]
     most = fraction_bytes - need.weights.low - need.drafter.low - overhead[0]
     return round(max(least, 0) / high_one, 2), round(max(most, 0) / low_one, 2)
-
-
-def smallest_serving_fraction(need: Need, request: FitRequest, machine: Machine) -> float | None:
-    """Give the smallest fraction that serves what is asked; null where the machine has it not."""
-    needed = need.fraction_bytes(request.users, request.context_tokens)
-    if needed is None:
-        return None
-    fraction = smallest_fraction(needed, machine.mem_total_bytes)
-    spare = machine.mem_total_bytes - machine.host_reserve_bytes
-    return fraction if fraction * machine.mem_total_bytes <= spare else None

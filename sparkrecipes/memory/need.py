@@ -117,15 +117,33 @@ def need_of(request: FitRequest, machine: Machine) -> Need:
     """Bound every component of what is asked."""
     sequence = sequence_cost(request, machine.mem_total_bytes)
     batched = batched_tokens(request, machine.mem_total_bytes)
+    overhead = components.overhead(request, batched, sequence.high.bytes_per_block)
     return Need(
         weights=components.weights(request),
         drafter=components.drafter(request),
-        overhead=components.overhead(request, batched, sequence.high.bytes_per_block),
+        overhead=overhead._replace(shm=shm_within(request, overhead)),
         sequence=sequence,
         host_reserve=machine.host_reserve_bytes,
         ceiling=published_ceiling(request, sequence),
         published=request.published,
     )
+
+
+def shm_within(request: FitRequest, overhead: Overhead) -> int:
+    """Bound what is written of the container's shared memory.
+
+    ``--shm-size`` is a limit: its pages are taken when they are written, so at worst all of it. A
+    published row of the same recipe shows more: free memory fell by so much with the engine's
+    fraction and shared memory together, and the engine fills its fraction but for the overhead that
+    its profile reckoned with. One GPU's shared memory does not grow with context or users, so that
+    holds for other settings too.
+    """
+    row, fraction = request.published, request.gpu_memory_utilization
+    if row is None or fraction is None or row.figures.memory_gb is None:
+        return overhead.shm
+    fell = int(row.figures.memory_gb * GIB)
+    taken = int(fraction * MEASURED_MEM_TOTAL_BYTES)
+    return min(overhead.shm, max(fell - taken + overhead.engine.high, 0))
 
 
 def published_ceiling(request: FitRequest, sequence: SequenceCost) -> int | None:

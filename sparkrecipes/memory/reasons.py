@@ -5,7 +5,7 @@ from __future__ import annotations
 from sparkrecipes.memory.components import gib
 from sparkrecipes.memory.engine_rules import release
 from sparkrecipes.memory.need import Need
-from sparkrecipes.memory.request import FitRequest
+from sparkrecipes.memory.request import FitRequest, shm_bytes
 from sparkrecipes.memory.startup import compile_jobs
 from sparkrecipes.schema.machine import Machine
 
@@ -65,8 +65,11 @@ def cache_reasons(need: Need, request: FitRequest) -> tuple[str, ...]:
 def overhead_reasons(need: Need, request: FitRequest) -> tuple[str, ...]:
     """Explain the overhead, its shared memory, and what a published row proves."""
     lines = [f"overhead: {need.overhead.engine.reason}"]
-    if need.overhead.shm:
-        lines.append(f"overhead: up to {gib(need.overhead.shm)} of shared memory (--shm-size)")
+    if asked := shm_bytes(request.shm_size):
+        lines.append(
+            f"overhead: up to {gib(need.overhead.shm)} of the {gib(asked)} of shared memory "
+            "(--shm-size), whose pages are taken when they are written"
+        )
     ceiling = need.measured_ceiling(request.users, request.context_tokens)
     if ceiling is not None:
         lines.append(

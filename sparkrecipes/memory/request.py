@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import zip_longest
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sparkrecipes.errors import Unknown
 from sparkrecipes.schema.engine import Engine
 from sparkrecipes.schema.evidence import EvidenceRow
 from sparkrecipes.schema.model import Build, DrafterModel, LayerGroup, Model
@@ -116,77 +116,6 @@ def model_request(
     )
 
 
-def engine_request(
-    model: Model,
-    engine: Engine,
-    *,
-    engine_version: str | None,
-    context_tokens: int,
-    kv_cache_dtype: str,
-    users: int = 1,
-    speculative: Speculative | None = None,
-    prefix_caching: bool = True,
-    max_num_batched_tokens: int | None = None,
-    mamba_ssm_cache_dtype: str | None = None,
-) -> FitRequest:
-    """Ask what an engine's start-up log says of a model, with the settings that decide it.
-
-    Args:
-        model: The model, in any build: its weights do not matter to the cache.
-        engine: The engine whose arithmetic holds.
-        engine_version: Its release.
-        context_tokens: Longest sequence.
-        kv_cache_dtype: Type of the cache.
-        users: Sequences at once.
-        speculative: Way of speculation, with the model file's own drafter of that way.
-        prefix_caching: Whether it is on.
-        max_num_batched_tokens: Most tokens a step; null is the engine's default.
-        mamba_ssm_cache_dtype: Type of recurrent states; null: the model's.
-
-    Raises:
-        Unknown: The model file describes no drafter of that way, whose layers decide the figures.
-    """
-    flags = [f"--{'' if prefix_caching else 'no-'}enable-prefix-caching"]
-    if max_num_batched_tokens:
-        flags.append(f"--max-num-batched-tokens={max_num_batched_tokens}")
-    if mamba_ssm_cache_dtype:
-        flags.append(f"--mamba-ssm-cache-dtype={mamba_ssm_cache_dtype}")
-    base = model_request(
-        model,
-        model.builds,
-        context_tokens=context_tokens,
-        users=users,
-        kv_cache_dtype=kv_cache_dtype,
-    )
-    return replace(
-        base,
-        engine=engine,
-        engine_version=engine_version,
-        speculative=speculative,
-        drafter_repo=drafter_for(model, speculative) if speculative else None,
-        flags=tuple(flags),
-    )
-
-
-def drafter_for(model: Model, speculative: Speculative) -> str | None:
-    """Find the separate drafter that a way of speculation needs; null where it needs none.
-
-    Raises:
-        Unknown: It needs one, and the model file describes none.
-    """
-    method = speculative.method
-    if method == "ngram" or (method == "mtp" and model.mtp_layers):
-        return None
-    for known in model.drafters:
-        if known.method == method and known.layers is not None:
-            return known.repo
-    raise Unknown(
-        f"no {method} drafter of {model.id} is described, and its layers decide the cache",
-        code="unknown_drafter",
-        repair="add it to the model's file under drafters",
-    )
-
-
 class Flags(NamedTuple):
     """Engine arguments by name; of a flag given twice the last counts, as engines read them."""
 
@@ -226,6 +155,41 @@ def flag_number(flags: tuple[str, ...], name: str) -> int | None:
 def flag_on(flags: tuple[str, ...], name: str) -> bool | None:
     """Read a switch that has a ``--no-`` form; null where neither is given."""
     return read_flags(flags).switches.get(name)
+
+
+@lru_cache(maxsize=256)
+def stretched_tokens(flags: tuple[str, ...]) -> int | None:
+    """Read the longest context that a rope override stretches a model to; null without one.
+
+    ``max_position_embeddings`` of ``--hf-overrides`` is the limit where it is given; else the
+    factor times the positions that it stretches, as vLLM derives it.
+
+    Source: vLLM 0.32.0 ``config/model.py``, _get_and_verify_max_len.
+    """
+    overrides = json_flag(flags, "--hf-overrides")
+    text = {**overrides, **(overrides.get("text_config") or {})}
+    if isinstance(told := text.get("max_position_embeddings"), int):
+        return told
+    rope = text.get("rope_parameters") or text.get("rope_scaling")
+    rope = rope or json_flag(flags, "--rope-scaling")
+    if not isinstance(rope, dict):
+        return None
+    factor, original = rope.get("factor"), rope.get("original_max_position_embeddings")
+    return int(factor * original) if factor and original else None
+
+
+def json_flag(flags: tuple[str, ...], name: str) -> dict[str, Any]:
+    """Read a flag that holds a JSON object; empty where it is not given or none."""
+    try:
+        found = json.loads(flag_value(flags, name) or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def context_limit(request: FitRequest) -> int:
+    """Give the longest context that can be served: the model's, or what an override makes it."""
+    return max(stretched_tokens(request.flags) or 0, request.model.context_tokens)
 
 
 def shm_bytes(size: str | None) -> int:

@@ -54,8 +54,13 @@ def compile_jobs(free_bytes: int) -> int:
 
 def fraction_of(request: FitRequest) -> float | None:
     """Give the fraction that the engine would take: the recipe's, else its release's default."""
-    if request.gpu_memory_utilization or request.engine is None:
-        return request.gpu_memory_utilization
+    return request.gpu_memory_utilization or default_fraction(request)
+
+
+def default_fraction(request: FitRequest) -> float | None:
+    """Give what the engine takes where nothing is set; null where no engine or none is known."""
+    if request.engine is None:
+        return None
     defaults = request.engine.default_gpu_memory_utilization
     known = sorted((release(since) or (0, 0), value) for since, value in defaults.items())
     wanted = release(request.engine_version)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 from sparkrecipes import machine as hosts
 from sparkrecipes import memory
 from sparkrecipes import recommendation as recommendations
 from sparkrecipes.catalog import Catalog
+from sparkrecipes.errors import Misuse
 from sparkrecipes.operations.subjects import recipe_request, subject_request
 from sparkrecipes.operations.workspace import Place, Workspace, open_workspace, positive
 from sparkrecipes.schema.machine import Machine
 from sparkrecipes.schema.memory import MemoryEstimate
 from sparkrecipes.schema.recipe import Recipe
 from sparkrecipes.schema.use_case import Recommendation
+
+MOST_GIB = 1e6
 
 
 def recommend(
@@ -52,6 +58,14 @@ def estimate_memory(
     context_tokens: int | None = None,
     users: int | None = None,
     kv_cache_dtype: str | None = None,
+    available_kv_gib: float | None = None,
+    engine_version: str | None = None,
+    speculative: str | None = None,
+    prefix_caching: bool | None = None,
+    max_num_batched_tokens: int | None = None,
+    mamba_ssm_cache_dtype: str | None = None,
+    explain: bool = False,
+    grid: bool = False,
     catalog: Catalog | Place = None,
     machine: Machine | Place = None,
     offline: bool = False,
@@ -64,19 +78,83 @@ def estimate_memory(
         context_tokens: Longest sequence; None: as measured, or the model's.
         users: Sequences at once; None: as measured, or 1.
         kv_cache_dtype: None: the recipe's, or auto.
+        available_kv_gib: "Available KV cache memory" of an engine's log, to get the figures that
+            it prints (``engine_kv``).
+        engine_version: A release of vLLM; None: the recipe's, else the newest known.
+        speculative: ``mtp:3``, ``dflash:15``, ``dspark:7``, ``eagle3:3``, ``none``.
+        prefix_caching: None: on for a model, as set for a recipe.
+        max_num_batched_tokens: Most tokens a step; None: as set, or the engine's default.
+        mamba_ssm_cache_dtype: Type of recurrent states; None: the model's.
+        explain: True explains every number: ``explain``.
+        grid: True answers for a table of users and contexts too: ``grid``.
         catalog: Where facts come from.
         machine: Where it must fit.
         offline: True asks no network.
 
     Raises:
+        Misuse: A value that no engine takes.
         UnknownId: Nothing has that id.
-        Unknown: The repository's facts could not be had.
+        Unknown: The repository's facts could not be had, or the log's figures need a drafter that
+            no source describes.
     """
     space = open_workspace(catalog, machine, offline=offline)
     positive("--context", context_tokens)
     positive("--users", users)
+    told = memory.EngineSettings(
+        engine_version=engine_version,
+        speculative=speculative,
+        prefix_caching=prefix_caching,
+        max_num_batched_tokens=max_num_batched_tokens,
+        mamba_ssm_cache_dtype=mamba_ssm_cache_dtype,
+    )
+    kv_bytes = gib_bytes("--available-kv-gib", available_kv_gib)
     request = subject_request(space, recipe_or_model, context_tokens, users, kv_cache_dtype)
-    return memory.estimate(request, space.machine, available_bytes=available_bytes(space))
+    if told != memory.UNTOLD or kv_bytes is not None:
+        exact = kv_bytes is not None
+        request = memory.with_settings(request, space.catalog.engine("vllm"), told, exact=exact)
+    return answer_of(space, request, kv_bytes, explain=explain, grid=grid)
+
+
+def gib_bytes(name: str, gib: float | None) -> int | None:
+    """Read GiB as bytes; a log prints less than nothing where the engine had none left.
+
+    Raises:
+        Misuse: No finite number, or more than any machine has.
+    """
+    if gib is None:
+        return None
+    if not math.isfinite(gib) or abs(gib) > MOST_GIB:
+        raise Misuse(
+            f"{name} of {gib} is no amount of memory",
+            code="bad_available_kv_gib",
+            repair=f"copy the GiB after 'Available KV cache memory' from the log: {name} 72.79",
+        )
+    return round(gib * 2**30)
+
+
+def answer_of(
+    space: Workspace,
+    request: memory.FitRequest,
+    available_kv_bytes: int | None,
+    *,
+    explain: bool,
+    grid: bool,
+) -> MemoryEstimate:
+    """Size a request, with what uses the machine now and what else was asked for."""
+    live = hosts.live_use() if space.here else None
+    free = live.mem_available_bytes if live else None
+    answer = memory.estimate(
+        request, space.machine, available_bytes=free, available_kv_bytes=available_kv_bytes
+    )
+    more: dict[str, Any] = {}
+    if live:
+        more["live"] = live
+        more["warnings"] = (*answer.warnings, *memory.to_free(answer, live))
+    if explain:
+        more["explain"] = memory.explain(request, space.machine, answer)
+    if grid:
+        more["grid"] = memory.grid(request, space.machine, available_bytes=free)
+    return answer.model_copy(update=more)
 
 
 def fit_recipe(

@@ -74,6 +74,35 @@ class DockerSeen(Frozen):
     message: str = ""
 
 
+class MemoryUser(Frozen):
+    """A container or a GPU process, and the memory it holds."""
+
+    kind: Literal["container", "gpu_process"]
+    name: Text
+    pid: int | None = None
+    """Of a GPU process outside of containers."""
+    host_bytes: Bytes | None
+    """As the kernel counts it, without the page cache; null where it does not say."""
+    gpu_bytes: Bytes | None
+    """As the driver counts it: the same memory on a DGX Spark; null where it does not say."""
+
+
+class LiveMemory(Frozen):
+    """What is free now, and who holds the rest."""
+
+    mem_total_bytes: Bytes
+    mem_available_bytes: Bytes
+    """Can be had without swapping: the live budget."""
+    page_cache_bytes: Bytes | None
+    """Files kept in memory; most of it counts as available already."""
+    swap_total_bytes: Bytes | None
+    swap_used_bytes: Bytes | None
+    users: tuple[MemoryUser, ...]
+    """Largest first; empty where none was seen."""
+    notes: tuple[Text, ...] = ()
+    """What could not be asked."""
+
+
 class HostReport(Frozen):
     """The machine we are on, as it is now."""
 

@@ -1,0 +1,27 @@
+"""The machine we are on, as it is now: what it is, and who uses its memory."""
+
+from sparkrecipes.machine.host import (
+    disk_space,
+    has_spark_gpu,
+    host_is_spark,
+    host_platform,
+    live_memory,
+    parse_gpus,
+    read_docker,
+    read_host,
+    weights_folder,
+)
+from sparkrecipes.machine.usage import live_use
+
+__all__ = [
+    "disk_space",
+    "has_spark_gpu",
+    "host_is_spark",
+    "host_platform",
+    "live_memory",
+    "live_use",
+    "parse_gpus",
+    "read_docker",
+    "read_host",
+    "weights_folder",
+]
