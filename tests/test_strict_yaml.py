@@ -165,9 +165,9 @@ def test_an_anchor_bomb_is_refused_at_once(loader):
     text = "a: &a [x,x,x,x,x,x,x,x,x]\n"
     for before, name in zip("abcdefgh", "bcdefghi", strict=True):
         text += f"{name}: &{name} [{','.join(['*' + before] * 9)}]\n"
-    begin = time.perf_counter()
+    begin = time.process_time()
     assert ["alias"] == [problem.code for problem in problems_of(text)]
-    assert time.perf_counter() - begin < 0.2
+    assert time.process_time() - begin < 0.2
 
 
 @pytest.mark.parametrize("text", ["[" * 5000, "{a: " * 5000, "- " * 5000])
@@ -180,9 +180,9 @@ def test_deep_nesting_is_refused(loader, text):
 def test_a_full_file_is_read_in_bounded_time():
     """The largest file that is accepted takes a fraction of a second."""
     text = "".join(f"key_{number:06d}: {number}\n" for number in range(12_000))
-    begin = time.perf_counter()
+    begin = time.process_time()
     assert 12_000 == len(parse(text).tree)
-    assert time.perf_counter() - begin < 2.0
+    assert time.process_time() - begin < 2.0
 
 
 def test_marks_are_keys_and_items(loader):
@@ -220,10 +220,10 @@ def test_a_huge_file_is_refused_unread(tmp_path: Path):
         path = tmp_path / f"{size}.yaml"
         path.touch()
         os.truncate(path, size)
-        begin = time.perf_counter()
+        begin = time.process_time()
         with pytest.raises(StrictYamlError) as caught:
             read(path)
-        assert time.perf_counter() - begin < 0.1
+        assert time.process_time() - begin < 0.1
         assert "too_large" == caught.value.problems[0].code
         assert f"{size:,} bytes" in caught.value.message
 

@@ -166,9 +166,9 @@ def test_c04_a_duplicate_key_names_both_lines(catalog):
 
 def test_c05_an_anchor_bomb_is_refused_at_once(catalog):
     """C05: refused before it is walked."""
-    begin = time.perf_counter()
+    begin = time.process_time()
     assert not validate([FAULTS / "anchor_bomb.yaml"], catalog).valid
-    assert time.perf_counter() - begin < 0.5
+    assert time.process_time() - begin < 0.5
 
 
 def test_c06_a_tab_names_its_place(catalog):
@@ -633,6 +633,8 @@ def test_flags_are_taken_apart_as_the_engine_does():
         ("--f", "", "g"),
     ] == [(flag.name, flag.key, flag.value) for flag in given]
     assert (1, ("2", "3"), True) == (given[0].index, given[1].values, given[4].joined)
+    [adds] = given_flags(["--h.i+=1"])[0]
+    assert ("i", True, "1") == (adds.key, adds.appends, adds.value)
 
 
 def test_the_recorded_versions_are_those_of_the_facts():
