@@ -131,9 +131,10 @@ def test_speed_and_first_token_are_those_of_the_stream(
     assert 1000 / single["decode_tok_s"]["median"] == pytest.approx(
         single["tpot_ms"]["median"], rel=0.02
     )
-    tokens, ttft = single["completion_tokens"]["median"], single["ttft_ms"]["median"]
-    whole = ttft + (tokens - 1) * single["tpot_ms"]["median"]
-    assert whole == pytest.approx(single["e2e_ms"]["median"], rel=0.15)
+    steps = single["completion_tokens"]["median"] - 1
+    parts = {end: single["ttft_ms"][end] + steps * single["tpot_ms"][end] for end in ("min", "max")}
+    assert 0.99 * parts["min"] <= single["e2e_ms"]["min"]
+    assert single["e2e_ms"]["max"] <= 1.01 * parts["max"]
     assert single["tokens_per_event"] > 1
 
 

@@ -12,10 +12,12 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
-WORDS = (
-    "The quick brown fox jumps over the lazy dog and tells the story of a stream of tokens "
-    "that a server sends to its clients one after the other until the answer is done"
-)
+WORDS = """
+The quick brown fox jumps over the lazy dog and tells the story of a stream of tokens that a server
+sends to its clients one after the other until the answer is done. A client counts them, notes when
+the first one came and when the last one went, and asks again, for a single figure proves little.
+Four clients together find out how much the machine can carry while each of them waits a bit longer.
+"""
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<think>", "</think>"]
 EMBEDDING_STD = 0.1
 HEAD_STD = 0.1
@@ -26,12 +28,12 @@ CHAT_TEMPLATE = (
 
 
 def tokenizer() -> PreTrainedTokenizerFast:
-    """Train a byte-level BPE: 256 bytes, the special tokens and a few dozen merges."""
+    """Train a byte-level BPE: 256 bytes, the special tokens and 139 merges."""
     bpe = Tokenizer(models.BPE())
     bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     bpe.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=315,
+        vocab_size=400,
         special_tokens=SPECIAL,
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
@@ -42,6 +44,11 @@ def tokenizer() -> PreTrainedTokenizerFast:
     )
     fast.chat_template = CHAT_TEMPLATE
     return fast
+
+
+def is_wordlike(text: str) -> bool:
+    """Take tokens of several letters: those of real text have about four bytes."""
+    return len(text) > 2 and text.isascii() and text.strip().isalpha()
 
 
 def model(words: PreTrainedTokenizerFast) -> Qwen3ForCausalLM:
@@ -66,8 +73,8 @@ def model(words: PreTrainedTokenizerFast) -> Qwen3ForCausalLM:
         pad_token_id=words.pad_token_id,
     )
     made = Qwen3ForCausalLM(config)
-    texts = [words.decode([token]).strip() for token in range(len(words))]
-    ring = torch.tensor([t for t, text in enumerate(texts) if text.isascii() and text.isalpha()])
+    texts = [words.decode([token]) for token in range(len(words))]
+    ring = torch.tensor([t for t, text in enumerate(texts) if is_wordlike(text)])
     ring = ring[torch.randperm(len(ring))]
     with torch.no_grad():
         embedding = made.model.embed_tokens.weight.normal_(0.0, EMBEDDING_STD)
