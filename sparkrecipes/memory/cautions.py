@@ -15,18 +15,13 @@ LARGE_SHM_BYTES = 16 * GIB
 """Shared memory above which a warning is due: 10 to 16 GiB serve (field report, DeepSeek-V4 on two
 Sparks, issue 31)."""
 
-SLOW_TOK_S = 10.0
-"""Ceiling of the decode speed of one user below which a warning is due; a person reads at about
-5 to 10 tokens a second."""
-
 
 def warnings_of(
-    need: Need, request: FitRequest, machine: Machine, pool: Pool, available_bytes: int | None
+    request: FitRequest, machine: Machine, pool: Pool, available_bytes: int | None
 ) -> tuple[str, ...]:
     """List everything to be warned of."""
     return (
         *context_warning(request),
-        *speed_warning(need, request, machine),
         *fraction_warning(request, machine),
         *pool_warning(request, pool),
         *shm_warning(request),
@@ -49,25 +44,6 @@ def context_warning(request: FitRequest) -> tuple[str, ...]:
     return (
         f"{request.context_tokens:,} tokens are above the {most:,} that the model was made for: "
         f"only with a rope override ({how})",
-    )
-
-
-def speed_warning(need: Need, request: FitRequest, machine: Machine) -> tuple[str, ...]:
-    """Warn of models that the memory bandwidth makes too slow to use.
-
-    A token of one user reads all active weights once: bandwidth over those bytes is a ceiling.
-    """
-    active, bandwidth = request.model.params_active_b, machine.memory_bandwidth_gb_s
-    total = request.model.params_total_b
-    if need.weights is None or active is None or total is None or bandwidth is None:
-        return ()
-    read = need.weights.low * min(active / total, 1.0)
-    ceiling = bandwidth * 1e9 / read if read else SLOW_TOK_S
-    if ceiling >= SLOW_TOK_S:
-        return ()
-    return (
-        f"slow: estimated at most {ceiling:.1f} tok/s for one user without speculation, as each "
-        f"token reads {gib(read)} of weights at {bandwidth:g} GB/s",
     )
 
 

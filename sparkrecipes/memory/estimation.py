@@ -66,7 +66,7 @@ def estimate(
         settings=settings_of(need, request, machine, available_bytes),
         assumptions=assumptions_of(need, request, machine),
         warnings=(
-            *warnings_of(need, request, machine, pool, available_bytes),
+            *warnings_of(request, machine, pool, available_bytes),
             *log_warnings(need, request, log),
         ),
     )

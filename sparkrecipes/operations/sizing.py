@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from sparkrecipes import machine as hosts
-from sparkrecipes import memory
+from sparkrecipes import memory, speed
 from sparkrecipes import recommendation as recommendations
 from sparkrecipes.catalog import Catalog
 from sparkrecipes.errors import Misuse
@@ -146,6 +146,7 @@ def answer_of(
     answer = memory.estimate(
         request, space.machine, available_bytes=free, available_kv_bytes=available_kv_bytes
     )
+    answer = with_forecast(answer, request, space.machine)
     more: dict[str, Any] = {}
     if live:
         more["live"] = live
@@ -162,7 +163,30 @@ def fit_recipe(
 ) -> MemoryEstimate:
     """Size a recipe on the machine of an open workspace."""
     request = recipe_request(space, recipe, context_tokens, users)
-    return memory.estimate(request, space.machine, available_bytes=available_bytes(space))
+    answer = memory.estimate(request, space.machine, available_bytes=available_bytes(space))
+    return with_forecast(answer, request, space.machine)
+
+
+def with_forecast(
+    answer: MemoryEstimate, request: memory.FitRequest, machine: Machine
+) -> MemoryEstimate:
+    """Add how fast it would be, where what decides that is known, and warn of what is too slow."""
+    weights, bandwidth = answer.bounds["weights_bytes"], machine.memory_bandwidth_gb_s
+    shape = speed.shape_of(request.model, weights, answer.kv_bytes_per_token)
+    if shape is None or bandwidth is None:
+        return answer
+    found = speed.forecast(
+        shape,
+        bandwidth,
+        context_tokens=request.context_tokens,
+        users=request.users,
+        speculative=request.speculative,
+    )
+    if request.published:
+        note = "this recipe was measured: the published figures go before a forecast"
+        found = found.model_copy(update={"notes": (note, *found.notes)})
+    slow = speed.slow_warning(found, fits=answer.verdict in ("fits", "tight"))
+    return answer.model_copy(update={"forecast": found, "warnings": (*answer.warnings, *slow)})
 
 
 def available_bytes(space: Workspace) -> int | None:
