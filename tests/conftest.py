@@ -1,0 +1,16 @@
+"""What every test shares."""
+
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(autouse=True, scope="session")
+def own_user_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Rounds, jobs and journals of tests go to a folder of their own, not to the user's."""
+    patch = pytest.MonkeyPatch()
+    folder = tmp_path_factory.mktemp("user")
+    patch.setenv("XDG_DATA_HOME", str(folder / "data"))
+    patch.setenv("XDG_STATE_HOME", str(folder / "state"))
+    yield
+    patch.undo()
