@@ -12,6 +12,7 @@ from sparkrecipes.machine import (
     host_is_spark,
     host_platform,
     live_memory,
+    live_use,
     parse_gpus,
     read_docker,
     read_host,
@@ -279,3 +280,75 @@ def test_this_very_host_is_read() -> None:
     assert host_platform() == report.platform
     assert (os.cpu_count() or 1) == report.cpu_count
     assert report.is_spark == host_is_spark()
+
+
+CONTAINER = "ab12" * 16
+OTHER = "cd34" * 16
+
+
+def saved_host(root: Path) -> Path:
+    """Save a host in use: meminfo, one GPU process in a container, and cgroups of two."""
+    files = {
+        "proc/meminfo": (
+            "MemTotal: 127600748 kB\nMemFree: 4000000 kB\nMemAvailable: 54525952 kB\n"
+            "Buffers: 100 kB\nCached: 50000000 kB\nShmem: 1000000 kB\n"
+            "SwapTotal: 16777212 kB\nSwapFree: 12582908 kB\n"
+        ),
+        "proc/4711/cgroup": f"0::/system.slice/docker-{CONTAINER}.scope\n",
+        "proc/815/cgroup": "0::/user.slice/session.scope\n",
+        f"sys/fs/cgroup/system.slice/docker-{CONTAINER}.scope/memory.current": "5368709120\n",
+        f"sys/fs/cgroup/system.slice/docker-{CONTAINER}.scope/memory.stat": (
+            "anon 1073741824\ninactive_file 3221225472\n"
+        ),
+        f"sys/fs/cgroup/memory/docker/{OTHER}/memory.usage_in_bytes": "1000\n",
+    }
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return root
+
+
+def test_who_holds_the_memory_is_read(commands: Path, tmp_path: Path) -> None:
+    """Containers with the GPU processes in them, processes outside, page cache and swap."""
+    install(
+        commands,
+        "nvidia-smi",
+        "echo '4711, VLLM::EngineCore, 51200 MiB'; echo '815, python3, [N/A]'",
+    )
+    install(commands, "docker", f"echo '{CONTAINER} other-vllm'; echo '{OTHER} tiny'")
+    found = live_use(saved_host(tmp_path / "host"))
+    assert found is not None
+    assert 54_525_952 * 1024 == found.mem_available_bytes
+    assert (50_000_000 + 100 - 1_000_000) * 1024 == found.page_cache_bytes
+    assert (16_777_212 - 12_582_908) * 1024 == found.swap_used_bytes
+    assert [
+        ("container", "other-vllm", None, 2 * GIB, 50 * GIB),
+        ("gpu_process", "python3", 815, None, None),
+    ] == [(u.kind, u.name, u.pid, u.host_bytes, u.gpu_bytes) for u in found.users]
+    assert () == found.notes
+
+
+def test_what_could_not_be_asked_is_said(commands: Path, tmp_path: Path) -> None:
+    """Docker and a driver that fail leave notes, never an error; without either there are none."""
+    host = saved_host(tmp_path / "host")
+    alone = live_use(host)
+    assert alone is not None
+    assert ((), ()) == (alone.users, alone.notes)
+    install(commands, "nvidia-smi", "exit 9")
+    install(commands, "docker", "exit 1")
+    silent = live_use(host)
+    assert silent is not None
+    assert 2 == len(silent.notes)
+
+
+def test_a_container_that_docker_does_not_name_keeps_its_id(commands: Path, tmp_path: Path) -> None:
+    """A GPU process in a container of which Docker says nothing: the id stands for its name."""
+    install(commands, "nvidia-smi", "echo '4711, VLLM::EngineCore, 51200 MiB'")
+    found = live_use(saved_host(tmp_path / "host"))
+    assert found is not None
+    assert [(CONTAINER[:12], 50 * GIB)] == [(u.name, u.gpu_bytes) for u in found.users]
+
+
+def test_a_host_that_states_no_memory_has_no_live_use(tmp_path: Path) -> None:
+    """No /proc/meminfo: unknown, not zero."""
+    assert live_use(tmp_path) is None

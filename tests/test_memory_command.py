@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 import sparkrecipes as sr
 from sparkrecipes.cli.main import main
 from sparkrecipes.errors import Misuse, Unknown
-from sparkrecipes.memory import estimate, explain, grid
+from sparkrecipes.machine import host_platform
+from sparkrecipes.memory import estimate, explain, grid, to_free
+from sparkrecipes.schema.machine import LiveMemory, MemoryUser
 from tests.support.models import CATALOG, SPARK
 from tests.test_memory_engine import SEEN, marked
 from tests.test_memory_estimate import asked
@@ -274,6 +276,10 @@ def test_every_number_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
         assert answer[name] == lines[name]["high"]
     assert answer["engine_kv"]["num_blocks"] == lines["engine_kv.num_blocks"]["low"]
     assert all(line["rule"] and line["source"] for line in answer["explain"])
+    for name in ("single_user_tok_s", "users_total_tok_s_at_context", "prefill_s_at_context"):
+        told = lines[f"forecast.{name}"]
+        assert answer["forecast"][name] == [told["low"], told["high"]]
+    assert "s" == lines["forecast.prefill_s_at_context"]["unit"]
     groups = [line for name, line in lines.items() if name.startswith("cache.group_")]
     assert answer["engine_kv"]["blocks_per_request"] == sum(line["low"] for line in groups)
 
@@ -311,3 +317,94 @@ def test_what_to_set_is_answered(capsys: pytest.CaptureFixture[str]) -> None:
     assert 0.4 == told["start_check"]["gpu_memory_utilization"]
     assert answer["reservation_bytes"] <= told["start_check"]["needs_bytes"]
     assert told["start_check"]["starts"] is None
+
+
+def test_the_page_shows_what_was_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    """For people: the log's figures, the table, and every rule with its source."""
+    words = [*argv_of(SEEN["logs"][0]), "--grid", "--explain"]
+    assert 0 == main(words)
+    page = " ".join(capsys.readouterr().out.split())
+    assert "2,054,681 tokens" in page
+    assert "maximum concurrency 7.84x" in page
+    assert "32 users" in page
+    assert "bounds.kv_cache_bytes = " in page
+    assert "source: vLLM" in page
+    assert "estimated speed: one user" in page
+    assert 0 == main(argv_of(SEEN["logs"][0]))
+    assert "bounds.kv_cache_bytes" not in capsys.readouterr().out
+
+
+def live(*users: MemoryUser, free_gib: float, swapped_gib: int = 0) -> LiveMemory:
+    """Make a machine in use."""
+    return LiveMemory(
+        mem_total_bytes=SPARK.mem_total_bytes,
+        mem_available_bytes=int(free_gib * 2**30),
+        page_cache_bytes=9 * 2**30,
+        swap_total_bytes=16 * 2**30,
+        swap_used_bytes=swapped_gib * 2**30,
+        users=users,
+    )
+
+
+def freed(name: str, now: LiveMemory) -> tuple[str, ...]:
+    """Say what to free for a recipe."""
+    answer = estimate(asked(name), SPARK, available_bytes=now.mem_available_bytes)
+    return to_free(answer, now)
+
+
+def test_what_to_free_is_named() -> None:
+    """Fits this machine, not now: how much, and the containers and processes that hold it."""
+    box = MemoryUser(
+        kind="container", name="other-vllm", host_bytes=2 * 2**30, gpu_bytes=50 * 2**30
+    )
+    script = MemoryUser(
+        kind="gpu_process", name="python3", pid=4711, host_bytes=None, gpu_bytes=6 * 2**30
+    )
+    told = freed("qwen3.8-27b-nvfp4-vllm", live(box, script, free_gib=40.0, swapped_gib=2))
+    assert told[0].startswith("fits this machine, not now: 40.00 GiB are available")
+    assert "free at least 8.68 GiB more" in told[0]
+    assert "container other-vllm (2.00 GiB in the kernel's count, 50.00 GiB on GPU)" in told[1]
+    assert "docker stop other-vllm" in told[1]
+    assert "GPU process 4711 python3" in told[2]
+    assert "page cache (9.00 GiB) counts as available already" in told[3]
+    assert "2.00 GiB are swapped out" in told[4]
+
+
+def test_nothing_is_to_be_freed_where_it_fits_now_or_never() -> None:
+    """Silence where it fits; and freeing helps nothing where the machine is too small."""
+    assert () == freed("qwen3.8-27b-nvfp4-vllm", live(free_gib=115.0))
+    llama = sr.estimate_memory(
+        "llama-3.3-70b-instruct-nvfp4", context_tokens=131072, users=4, kv_cache_dtype="fp8"
+    )
+    assert () == to_free(llama, live(free_gib=10.0))
+
+
+def test_a_tight_now_says_what_would_be_enough() -> None:
+    """Free memory between the bounds: how much more would do by every bound."""
+    told = freed("gpt-oss-120b-mxfp4-vllm", live(free_gib=86.0))
+    assert told[0].startswith("tight now: 86.00 GiB are available")
+    assert "no container and no GPU process was seen" in told[1]
+
+
+def test_this_host_as_the_machine_asked_about(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A machine file of this platform without a GPU: live memory is read and judged."""
+    spec = {
+        "title": "this host",
+        "platform": host_platform(),
+        "gpu": None,
+        "mem_total_bytes": 2**40,
+        "host_reserve_bytes": 0,
+        "unified_memory": False,
+        "memory_bandwidth_gb_s": None,
+        "sources": ["a test"],
+    }
+    file = tmp_path / "host.yaml"
+    file.write_text(yaml.safe_dump(spec))
+    _, answer = run(capsys, "fit", "qwen3.8-27b-bf16", "--machine", str(file))
+    assert answer["live"]["mem_available_bytes"] == answer["available_bytes"]
+    assert answer["verdict_now"] is not None
+    assert answer["forecast"] is None
+    _, elsewhere = run(capsys, "fit", "qwen3.8-27b-bf16", "--machine", "dgx-spark")
+    assert elsewhere["live"] is None

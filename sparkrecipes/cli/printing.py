@@ -193,31 +193,9 @@ def _(answer: HostReport) -> None:
 
 @page("MemoryEstimate")
 def _(answer: MemoryEstimate) -> None:
-    console.print(
-        f"[bold]{escape(answer.subject)}[/] at {answer.context_tokens:,} tokens x "
-        f"{answer.users} users, KV cache {answer.kv_cache_dtype}: {coloured(answer.verdict)}"
-        + (f", now: {coloured(answer.verdict_now)}" if answer.verdict_now else "")
-    )
-    table = Table(box=None, pad_edge=False)
-    table.add_column("component")
-    table.add_column("low", justify="right")
-    table.add_column("high", justify="right")
-    for name, bounds in answer.bounds.items():
-        low, high = bounds or (None, None)
-        table.add_row(name.removesuffix("_bytes").replace("_", " "), gib(low), gib(high))
-    low, high = answer.total_bounds or (None, None)
-    table.add_row("[bold]total", f"[bold]{gib(low)}", f"[bold]{gib(high)}")
-    table.add_row("usable", "", gib(answer.usable_bytes))
-    if answer.available_bytes is not None:
-        table.add_row("available now", "", gib(answer.available_bytes))
-    console.print(table)
-    most, longest = answer.max_users_at_context, answer.max_context_at_users
-    if most is not None and longest is not None:
-        console.print(f"at most {most} users at this context; {longest:,} tokens for these users")
-    if answer.reservation_bytes is not None:
-        console.print(f"the engine takes {gib(answer.reservation_bytes)} when it starts")
-    bullets(answer.assumptions)
-    bullets(answer.warnings, "!")
+    from sparkrecipes.cli.fit_page import print_fit
+
+    print_fit(answer)
 
 
 @page("ImageReport")

@@ -35,6 +35,7 @@ def explain(request: FitRequest, machine: Machine, answer: MemoryEstimate) -> tu
         *limits(need, request, answer),
         *what_to_set(request, machine, answer),
         *log_figures(answer),
+        *forecast_figures(machine, answer),
     )
 
 
@@ -306,6 +307,21 @@ def log_figures(answer: MemoryEstimate) -> Iterator[Explained]:
     if log is None:
         return
     yield entry(
+        "engine_kv.block_size",
+        log.block_size,
+        "tokens",
+        "16; where recurrent layers share the pool, the least multiple whose page holds a state",
+        "vLLM: platforms/interface.py, _align_hybrid_block_size",
+    )
+    yield entry(
+        "engine_kv.blocks_per_request",
+        log.blocks_per_request,
+        "blocks",
+        "sum of the groups of the cache",
+        LAYOUT,
+        context_tokens=answer.context_tokens,
+    )
+    yield entry(
         "engine_kv.num_blocks",
         log.num_blocks,
         "blocks",
@@ -331,3 +347,32 @@ def log_figures(answer: MemoryEstimate) -> Iterator[Explained]:
         rules_since=log.engine_version,
         context_tokens=answer.context_tokens,
     )
+
+
+FORECAST_RULES = {
+    "single_user_tok_s": "share of the bandwidth / weights read a token, times tokens a step",
+    "single_user_tok_s_at_context": "the same, with the cache of a full context read each step",
+    "users_total_tok_s": "users x tokens a step / its time, which grows with the experts read",
+    "users_total_tok_s_at_context": "the same, with every user's full cache read each step",
+    "prefill_tok_s": "operations a second / (2 x active parameters)",
+    "prefill_s_at_context": "context / prefill speed",
+}
+
+
+def forecast_figures(machine: Machine, answer: MemoryEstimate) -> Iterator[Explained]:
+    """Explain the figures of the forecast, where there is one."""
+    found = answer.forecast
+    if found is None:
+        return
+    for name, rule in FORECAST_RULES.items():
+        yield entry(
+            f"forecast.{name}",
+            getattr(found, name),
+            "s" if name.endswith("_s_at_context") and "tok_s" not in name else "tok/s",
+            f"estimated: {rule}; as wide as the largest error on a model that was left out",
+            f"docs/speed.md, calibrated on: {found.method}",
+            bandwidth_gb_s=machine.memory_bandwidth_gb_s,
+            users=answer.users,
+            context_tokens=answer.context_tokens,
+            speculative=found.speculative,
+        )
