@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from sparkrecipes import operations as ops
+from sparkrecipes.cli.agent_handlers import AGENT_HANDLERS
 from sparkrecipes.cli.progress import Display
 from sparkrecipes.errors import Misuse
 
@@ -254,4 +255,5 @@ HANDLERS: dict[str, Callable[[Namespace], BaseModel]] = {
     "stop": stop,
     "install": install,
     "rehearse": rehearse,
+    **AGENT_HANDLERS,
 }

@@ -51,6 +51,10 @@ def run(options: Any, as_json: bool) -> int:
     """Call the operation of a parsed command and print its answer."""
     if options.command == "list" and print_cached_list(options, as_json):
         return 0
+    if options.command == "mcp" and options.print_config is None:
+        from sparkrecipes.cli.agent_handlers import serve
+
+        return serve(options)
     from sparkrecipes.cli.handlers import HANDLERS
     from sparkrecipes.cli.verdicts import exit_code
 

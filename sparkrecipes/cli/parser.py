@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 import sparkrecipes
+from sparkrecipes.cli.agent_parser import add_agent_commands
 from sparkrecipes.errors import Misuse, nearest
 
 EPILOG = """\
@@ -58,6 +59,7 @@ def build_parser() -> Parser:
 
     add_reading(add)
     add_acting(add)
+    add_agent_commands(add)
     return parser
 
 

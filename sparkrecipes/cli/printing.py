@@ -64,7 +64,10 @@ PAGES: dict[str, Page] = {}
 
 def print_answer(answer: BaseModel) -> None:
     """Print an answer as people read it."""
-    PAGES[type(answer).__name__](answer)
+    name = type(answer).__name__
+    if name not in PAGES:
+        from sparkrecipes.cli import agent_pages  # noqa: F401 (it registers its pages)
+    PAGES[name](answer)
 
 
 def page(name: str) -> Callable[[Page], Page]:

@@ -39,6 +39,8 @@ def exit_code(command: str, answer: Any) -> int:
             return image_code(answer)
         case "round":
             return NO if answer.stability.failed or answer.stable is False else YES
+        case "jobs":
+            return job_code(answer)
         case "install":
             return VERDICTS[answer.report.verdict] if answer.report else YES
         case _:
@@ -50,3 +52,12 @@ def image_code(answer: Any) -> int:
     if answer.platform_ok is None:
         return NO if answer.state in ("missing", "broken") else UNKNOWN
     return YES if answer.platform_ok else NO
+
+
+def job_code(answer: Any) -> int:
+    """A job that runs or went well is a yes; one that failed, was ended or was lost is a no."""
+    state = getattr(answer, "state", "done")
+    if state == "running":
+        return YES
+    result = getattr(answer, "result", None)
+    return YES if state == "done" and (result is None or result.ok) else NO
