@@ -7,7 +7,6 @@ from typing import Any
 
 from sparkrecipes import machine as hosts
 from sparkrecipes import memory, speed
-from sparkrecipes import recommendation as recommendations
 from sparkrecipes.catalog import Catalog
 from sparkrecipes.errors import Misuse
 from sparkrecipes.operations.subjects import recipe_request, subject_request
@@ -40,6 +39,8 @@ def recommend(
     Raises:
         Misuse: The words name no use case, or more than one.
     """
+    from sparkrecipes import recommendation as recommendations
+
     space = open_workspace(catalog, machine)
     positive("--context", context_tokens)
     positive("--users", users)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sparkrecipes import hub_models, memory
+from sparkrecipes import memory
 from sparkrecipes.catalog import Catalog
 from sparkrecipes.errors import Unknown, UnknownId
 from sparkrecipes.operations.workspace import Workspace
@@ -85,6 +85,8 @@ def find_model(space: Workspace, subject: str) -> tuple[Model, tuple[Build, ...]
             code="offline",
             repair=f"run without --offline: sparkrecipes fit {subject}",
         )
+    from sparkrecipes import hub_models
+
     model = hub_models.fetch(subject)
     return model, model.builds
 
