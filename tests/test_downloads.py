@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from typing import Any
 import pytest
 
 from sparkrecipes.downloads.failures import Asking, explain
+from sparkrecipes.downloads.parts import Part
 from sparkrecipes.downloads.progress import DownloadProgress, Meter, watch
 from sparkrecipes.errors import DownloadFailed
 from sparkrecipes.schema.recipe import Recipe, RecipeImage, Serving, WeightsSource
@@ -487,7 +489,7 @@ def test_ctrl_c_keeps_finished_files_and_says_so(hub, client, tmp_path):
     time.sleep(1.0)
     hold.set()
     output, _ = process.communicate(timeout=20)
-    assert "finished files of acme/tiny are kept" in output
+    assert "finished files of acme/tiny and parts of large ones are kept" in output
     assert "sparkrecipes download tiny-vllm" in output
     assert [] == list((tmp_path / "hub").rglob("*.incomplete"))
     hub.reset({TARGET: target()})
@@ -509,6 +511,192 @@ def test_a_kill_loses_only_the_files_in_flight(hub, client, tmp_path):
     answer = client.ask("download", recipe(), tmp_path / "hub")["result"]
     assert 40_000 == answer["repos"][0]["fetched_bytes"]
     assert 1 == len(list((tmp_path / "hub").rglob("*.incomplete")))
+
+
+LARGE = {
+    "config.json": b"{}",
+    "model-00001-of-00002.safetensors": b"1" * 25_000_000,
+    "model-00002-of-00002.safetensors": b"2" * 12_000_000,
+    "tokenizer.json": b"{ }",
+}
+BIG = sha256(LARGE["model-00001-of-00002.safetensors"])
+WRITTEN = 20 * 2**20
+
+
+def cut_in_the_middle(hub: Hub, root: Path, home: Path) -> subprocess.Popen[str]:
+    """Start a download, and hold its largest file when two parts of 10 MiB have been written."""
+    hub.reset({TARGET: HubRepo(dict(LARGE), commit=SHA)})
+    hub.faults = [Fault(f"GET /cdn/{BIG}", cut_after=24_000_000, hold=threading.Event(), times=1)]
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(root)],
+        env=environment(hub.url, home),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    blobs = root / "models--acme--tiny" / "blobs"
+    other, part = blobs / sha256(LARGE["model-00002-of-00002.safetensors"]), part_of(root)
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        if other.is_file() and part.is_file() and part.stat().st_size == WRITTEN:
+            break
+        time.sleep(0.02)
+    return process
+
+
+def part_of(root: Path) -> Path:
+    """Return where the beginning of the largest file is kept."""
+    return root / "models--acme--tiny" / "blobs" / f"{BIG}.part.incomplete"
+
+
+def go_on(hub: Hub, client: HubClient, root: Path) -> dict[str, Any]:
+    """Let the hub forget what it sent, and run again."""
+    hub.reset({TARGET: HubRepo(dict(LARGE), commit=SHA)})
+    answer = client.ask("download", recipe(), root)
+    snapshot = root / "models--acme--tiny" / "snapshots" / SHA
+    for name, content in LARGE.items():
+        assert content == (snapshot / name).read_bytes(), name
+    assert [] == list(root.rglob("*.incomplete"))
+    return answer
+
+
+def test_a_kill_loses_at_most_the_last_10_mib_of_a_large_file(hub, client, tmp_path):
+    """Kill -9: the next process asks for the rest alone, and counts the part as there."""
+    process = cut_in_the_middle(hub, tmp_path / "hub", tmp_path / "home")
+    process.kill()
+    process.communicate(timeout=20)
+    hub.reset({TARGET: HubRepo(dict(LARGE), commit=SHA)})
+    rest = sum(map(len, LARGE.values())) - 12_000_000 - WRITTEN
+    assert rest == client.ask("plan", recipe(), tmp_path / "hub")["result"]["fetch_bytes"]
+    answer = go_on(hub, client, tmp_path / "hub")
+    assert rest == hub.sent == answer["result"]["repos"][0]["fetched_bytes"]
+    assert (25_000_000 - WRITTEN) == hub.sent - len(LARGE["config.json"] + LARGE["tokenizer.json"])
+    assert [37_000_005, 37_000_005, 4, 4] == answer["progress"][-1]
+    assert min(at[0] for at in answer["progress"]) >= 12_000_000 + WRITTEN
+    assert [] == answer["result"]["warnings"]
+
+
+def test_ctrl_c_keeps_the_part_of_a_large_file(hub, client, tmp_path):
+    """Interrupted, not killed: the note says so, and the next run goes on."""
+    process = cut_in_the_middle(hub, tmp_path / "hub", tmp_path / "home")
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.5)
+    for fault in hub.faults:
+        assert fault.hold is not None
+        fault.hold.set()
+    output, _ = process.communicate(timeout=20)
+    assert "parts of large ones are kept; go on with: sparkrecipes download tiny-vllm" in output
+    go_on(hub, client, tmp_path / "hub")
+    assert hub.sent < 25_000_000 - WRITTEN + 10
+
+
+def test_a_network_cut_keeps_the_part_of_a_large_file(hub, client, tmp_path):
+    """The connection stays broken: a clear answer, and the next run goes on."""
+    hub.reset({TARGET: HubRepo(dict(LARGE), commit=SHA)})
+    hub.faults = [
+        Fault(f"GET /cdn/{BIG}", cut_after=24_000_000, times=1),
+        Fault(f"GET /cdn/{BIG}", cut_after=0),
+    ]
+    error = failed(client.ask("download", recipe(), tmp_path))
+    assert ("no_network", 1) == (error["code"], error["exit_code"])
+    assert WRITTEN == part_of(tmp_path).stat().st_size
+    go_on(hub, client, tmp_path)
+    assert hub.sent <= 25_000_000 - WRITTEN + 12_000_005
+
+
+def test_a_token_that_expires_on_the_way_keeps_the_part(hub, client, tmp_path):
+    """The Hub refuses in the middle; with a good token the same command goes on."""
+    hub.reset({TARGET: HubRepo(dict(LARGE), commit=SHA, gated=True)})
+    hub.faults = [Fault("GET /acme/tiny/resolve/", 401)]
+    part_of(tmp_path).parent.mkdir(parents=True)
+    part_of(tmp_path).write_bytes(b"1" * WRITTEN)
+    error = failed(client.ask("download", recipe(), tmp_path, token="hf_accepted"))
+    assert "bad_token" == error["code"]
+    assert "hf auth login" in error["repair"]
+    assert "hf_accepted" not in str(error)
+    go_on(hub, client, tmp_path)
+    assert hub.sent <= 25_000_000 - WRITTEN + 12_000_005
+
+
+def test_a_token_goes_to_the_hub_alone(hub, client, tmp_path):
+    """Where large files are stored is another host: it gets none."""
+    hub.reset({TARGET: HubRepo(dict(LARGE), commit=SHA, gated=True)})
+    assert "result" in client.ask("download", recipe(), tmp_path, token="hf_accepted")
+    assert [] == hub.leaked
+
+
+@pytest.mark.parametrize(
+    ("kept", "fetched"),
+    [(b"9" + b"1" * (WRITTEN - 1), 2), (b"1" * 24_999_999 + b"9", 1), (b"1" * 26_000_000, 1)],
+    ids=["a changed byte", "whole and wrong", "too long"],
+)
+def test_a_part_that_is_not_of_the_file_is_never_used(hub, client, tmp_path, kept, fetched):
+    """After a power cut a part can hold anything: the hash finds it, and the file begins anew."""
+    part_of(tmp_path).parent.mkdir(parents=True)
+    part_of(tmp_path).write_bytes(kept)
+    go_on(hub, client, tmp_path)
+    assert fetched == len(hub.gets(f"/cdn/{BIG}"))
+
+
+def test_a_server_without_ranges_sends_the_whole_again(hub, client, tmp_path):
+    """What was kept is given up, and nothing is stitched together wrongly."""
+    part_of(tmp_path).parent.mkdir(parents=True)
+    part_of(tmp_path).write_bytes(b"1" * WRITTEN)
+    hub.reset({TARGET: HubRepo(dict(LARGE), commit=SHA)})
+    hub.ranges = False
+    assert "result" in client.ask("download", recipe(), tmp_path)
+    blob = part_of(tmp_path).with_name(BIG)
+    assert LARGE["model-00001-of-00002.safetensors"] == blob.read_bytes()
+
+
+def test_a_file_whose_hash_is_wrong_is_not_kept(hub, client, tmp_path):
+    """Begun anew it is wrong again: corrupt, and nothing of it stays in the cache."""
+    hub.reset({TARGET: HubRepo(dict(LARGE), commit=SHA)})
+    part_of(tmp_path).parent.mkdir(parents=True)
+    part_of(tmp_path).write_bytes(b"1")
+    hub.served[BIG] = b"9" * 25_000_000
+    error = failed(client.ask("download", recipe(), tmp_path))
+    assert "corrupt" == error["code"]
+    assert "model-00001-of-00002.safetensors" in error["message"]
+    assert not part_of(tmp_path).exists()
+    assert not part_of(tmp_path).with_name(BIG).exists()
+
+
+def test_two_downloads_at_once_fetch_each_file_once(hub, client, tmp_path):
+    """The second waits for the first one's lock, and finds the file."""
+    process = cut_in_the_middle(hub, tmp_path / "hub", tmp_path / "home")
+    (fault,) = hub.faults
+    assert fault.hold is not None
+    threading.Timer(1.0, fault.hold.set).start()
+    answer = client.ask("download", recipe(), tmp_path / "hub")
+    process.communicate(timeout=20)
+    assert answer["result"]["repos"][0]["complete"] is True
+    assert 1 == len(hub.gets(f"/cdn/{BIG}"))
+
+
+def hexdigest(part: Part) -> str:
+    """Return the hash that a part has so far."""
+    assert part.hash is not None
+    return part.hash.hexdigest()
+
+
+def test_a_full_disk_is_counted_to_the_byte(tmp_path):
+    """What was not written is neither counted nor hashed: the part goes on where it really ends."""
+    path = tmp_path / "part"
+    with Part(path, 100, prove=True) as part:
+        part.write(b"abc")
+        limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+        handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (5, limit[1]))
+        try:
+            with pytest.raises(OSError, match="File too large"):
+                part.write(b"defgh")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+            signal.signal(signal.SIGXFSZ, handler)
+        assert (5, sha256(b"abcde")) == (part.tell(), hexdigest(part))
+    with Part(path, 100, prove=True) as part:
+        assert (5, sha256(b"abcde")) == (part.tell(), hexdigest(part))
 
 
 OTHER_USER = """

@@ -157,7 +157,10 @@ def download(options: Namespace) -> BaseModel:
     """Download weights."""
     with Display(options) as display:
         return ops.download(
-            options.recipe, progress=display.bytes, **places(options, "catalog", "offline")
+            options.recipe,
+            verify=options.verify,
+            progress=display.bytes,
+            **places(options, "catalog", "offline"),
         )
 
 

@@ -103,7 +103,7 @@ def add_reading(add: Add) -> None:
 
 def add_acting(add: Add) -> None:
     """Add the commands that act or take long."""
-    add("download", "fetch the weights, target and drafter, and verify them", recipe)
+    add("download", "fetch the weights, target and drafter, and verify them", recipe, verify)
     add("launch", "start a recipe's container", recipe, sizes, port, bind, force)
     add("wait", "wait until it answers a real completion", recipe, timeout)
     add("round", "measure an endpoint with the standard round", endpoint)
@@ -219,6 +219,13 @@ def format_(parser: Parser) -> None:
 def force(parser: Parser) -> None:
     """Act although a check says no."""
     parser.add_argument("--force", action="store_true", help="start although a check says no")
+
+
+def verify(parser: Parser) -> None:
+    """Whether hashes are compared."""
+    parser.add_argument(
+        "--verify", action="store_true", help="compare every file's hash too: reads all of it"
+    )
 
 
 def full(parser: Parser) -> None:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import sparkrecipes
 from sparkrecipes.downloads.failures import Asking, explained
 from sparkrecipes.downloads.planning import DownloadPlan, RepoPlan, compare
 from sparkrecipes.downloads.progress import (
@@ -21,11 +20,13 @@ from sparkrecipes.downloads.progress import (
     silent_bar,
     watch,
 )
+from sparkrecipes.downloads.resuming import ABOUT_US, fetch_large
 from sparkrecipes.errors import DownloadFailed
 from sparkrecipes.schema.serving import RepoDownload
 
 WORKERS = 4
-"""Files at once. More would lose more where a process dies: the library drops unfinished files."""
+"""Files at once where the library transfers: small ones, and those in Xet, which is parallel inside
+a file. More would lose more where a process dies: the library drops unfinished files."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ class Fetch:
                 watch(task, self.meter, self.progress, stall_s=self.stall_s, again=asking.again)
         except KeyboardInterrupt as stop:
             stop.add_note(
-                f"finished files of {asking.repo} are kept; the ones in flight start anew with: "
+                f"finished files of {asking.repo} and parts of large ones are kept; go on with: "
                 f"{asking.again}"
             )
             raise
@@ -123,12 +124,12 @@ def transfer(repo: RepoPlan, root: Path, damaged: tuple[str, ...], meter: Meter)
     common: dict[str, Any] = {
         "revision": repo.revision,
         "cache_dir": root,
-        "library_name": "sparkrecipes",
-        "library_version": sparkrecipes.__version__,
+        **ABOUT_US,
         "tqdm_class": silent_bar(meter),
     }
     for name in damaged:
         hf_hub_download(repo.repo, name, force_download=True, **common)
+    fetch_large(repo, root, meter)
     patterns = [glob.escape(name) for name in repo.wanted]
     if patterns:
         snapshot_download(repo.repo, allow_patterns=patterns, max_workers=WORKERS, **common)

@@ -12,6 +12,7 @@ from typing import Literal
 import sparkrecipes
 from sparkrecipes import weights_cache
 from sparkrecipes.downloads.failures import Asking, explained, owner_repair
+from sparkrecipes.downloads.parts import RemoteFile, kept_bytes, leftover_bytes
 from sparkrecipes.errors import DownloadFailed, Unknown
 from sparkrecipes.schema.recipe import Recipe, WeightsSource
 from sparkrecipes.weights_cache import holds_weights, repo_folder, wanted_files
@@ -21,14 +22,6 @@ MARGIN = 0.05
 """Room kept free beyond the files: metadata, and what others write meanwhile."""
 
 Role = Literal["weights", "drafter"]
-
-
-@dataclass(frozen=True)
-class RemoteFile:
-    """A file of a commit: its size in bytes and the name of its blob in the cache."""
-
-    size: int
-    blob: str
 
 
 @dataclass(frozen=True)
@@ -45,7 +38,7 @@ class RepoPlan:
         damaged: Those whose size on disk is wrong; the library would trust them for ever.
         files: How many files there are.
         total_bytes: Their size.
-        fetch_bytes: What has to be transferred.
+        fetch_bytes: What has to be transferred; parts that are gone on with do not count.
         branch: Whether ``main`` was asked which commit it is.
         note: What to tell about it, or an empty string.
     """
@@ -121,7 +114,7 @@ def make_plan(recipe: Recipe, root: Path) -> DownloadPlan:
         fetch_bytes=fetch_bytes,
         need_bytes=round(fetch_bytes * (1 + MARGIN)),
         free_bytes=shutil.disk_usage(place).free,
-        leftover_bytes=sum(leftovers(repo.folder) for repo in repos),
+        leftover_bytes=sum(leftover_bytes(repo.folder, repo.wanted.values()) for repo in repos),
     )
     if any(repo.missing or repo.damaged for repo in repos):
         refuse_unwritable(plan)
@@ -200,7 +193,8 @@ def ask(recipe_id: str, role: Role, source: WeightsSource, root: Path) -> RepoPl
         damaged=damaged,
         files=len(wanted),
         total_bytes=sum(file.size for file in wanted.values()),
-        fetch_bytes=sum(wanted[name].size for name in (*absent, *damaged)),
+        fetch_bytes=sum(wanted[name].size for name in (*absent, *damaged))
+        - sum(kept_bytes(folder, wanted[name]) for name in absent),
         branch=source.revision is None,
     )
 
@@ -272,11 +266,6 @@ def compare(
         elif here is not link:
             missing.append(name)
     return tuple(missing), tuple(damaged)
-
-
-def leftovers(folder: Path) -> int:
-    """Add up the unfinished parts that killed downloads left, in bytes."""
-    return sum(part.stat().st_size for part in (folder / "blobs").glob("*.incomplete"))
 
 
 def existing(path: Path) -> Path:

@@ -70,6 +70,7 @@ class Meter:
         self.total_files = total_files
         self.fetched_bytes = 0
         self.done_files = 0
+        self.early_files = 0
         self.repo = ""
         self.cancelled = False
         self.started_s = self.moved_s = time.monotonic()
@@ -77,7 +78,7 @@ class Meter:
     def start(self, repo: str, done_files: int) -> None:
         """Begin with a repository, after so many files of the ones before."""
         with self.lock:
-            self.repo, self.done_files = repo, done_files
+            self.repo, self.done_files, self.early_files = repo, done_files, 0
             self.moved_s = time.monotonic()
 
     def add(self, *, fetched_bytes: int = 0, files: int = 0) -> None:
@@ -90,8 +91,16 @@ class Meter:
             if self.cancelled:
                 raise Cancelled
             self.fetched_bytes += fetched_bytes
-            self.done_files += files
+            again = min(files, self.early_files)
+            self.early_files -= again
+            self.done_files += files - again
             self.moved_s = time.monotonic()
+
+    def finish_early(self) -> None:
+        """Count a file that the library will count again when it links it."""
+        self.add(files=1)
+        with self.lock:
+            self.early_files += 1
 
     def settle(self, planned_bytes: int, counted_bytes: int) -> None:
         """Count a finished repository as planned; equal files are transferred once."""

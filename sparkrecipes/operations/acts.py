@@ -38,16 +38,26 @@ def download(
     *,
     catalog: Catalog | Place = None,
     offline: bool = False,
+    verify: bool = False,
     progress: Callable[[downloads.DownloadProgress], None] | None = None,
 ) -> DownloadReport:
-    """Fetch a recipe's weights, target and drafter, and verify that they are complete.
+    """Fetch a recipe's weights, target and drafter, and prove that they are complete.
+
+    Args:
+        recipe: A recipe id or file.
+        catalog: Where recipes come from.
+        offline: True asks no network: what is in the cache must be whole.
+        verify: True compares the hash of every file as well, which reads all of it.
+        progress: Called with how far it is.
 
     Raises:
         DownloadFailed: With what is missing and the repair.
         Unknown: The Hub could not be asked.
     """
     space = open_workspace(catalog, offline=offline)
-    return downloads.download(space.catalog.recipe(recipe), offline=offline, progress=progress)
+    return downloads.download(
+        space.catalog.recipe(recipe), offline=offline, verify=verify, progress=progress
+    )
 
 
 def launch(

@@ -16,6 +16,7 @@ import socket
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
@@ -80,6 +81,9 @@ class Hub:
         repos: Repositories by ``owner/name``.
         faults: What goes wrong; the first that applies is used.
         tokens: Tokens that are known, and whether their owner may read gated repositories.
+        ranges: Whether parts of files can be asked for; without it the whole comes every time.
+        leaked: Requests for stored files that carried a token, which only the Hub may see.
+        served: Content that is sent for a hash instead of the right one.
         requests: Method and path of every request so far.
         sent: Bytes of file content sent so far.
     """
@@ -88,6 +92,9 @@ class Hub:
         self.repos = repos or {}
         self.faults: list[Fault] = []
         self.tokens = {"hf_accepted": True, "hf_notaccepted": False}
+        self.ranges = True
+        self.leaked: list[str] = []
+        self.served: dict[str, bytes] = {}
         self.requests: list[str] = []
         self.sent = 0
         self.server = HubServer(("127.0.0.1", 0), Handler)
@@ -113,6 +120,7 @@ class Hub:
     def reset(self, repos: dict[str, HubRepo]) -> None:
         """Hold these repositories, nothing wrong, nothing asked yet."""
         self.repos, self.faults, self.requests, self.sent = repos, [], [], 0
+        self.ranges, self.leaked, self.served = True, [], {}
 
     def gets(self, part: str) -> list[str]:
         """List the GET requests whose path holds ``part``."""
@@ -128,11 +136,13 @@ class Hub:
         return None
 
 
+@cache
 def sha256(content: bytes) -> str:
     """Return the hash that an LFS file is known by."""
     return hashlib.sha256(content).hexdigest()
 
 
+@cache
 def git_oid(content: bytes) -> str:
     """Return the git object id of a file."""
     return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
@@ -220,6 +230,8 @@ class Handler(BaseHTTPRequestHandler):
         if path == "/api/agent-harnesses":
             return self.json({"standardEnvVars": [], "harnesses": {}})
         if path.startswith("/cdn/"):
+            if self.token():
+                self.server.hub.leaked.append(path)
             return self.content(
                 stored(self.server.hub, path.removeprefix("/cdn/")), fault, with_body
             )
@@ -267,6 +279,7 @@ class Handler(BaseHTTPRequestHandler):
     ) -> None:
         """Send a file or the range of it that was asked for."""
         start = int(re.sub(r"\D", "", self.headers.get("Range", "0").partition("-")[0]) or 0)
+        start = start if self.server.hub.ranges else 0
         body = content[start:]
         status = 206 if start else 200
         self.send_response(status)
@@ -330,6 +343,8 @@ def quiet(serve: Callable[[], None]) -> None:
 
 def stored(hub: Hub, digest: str) -> bytes:
     """Find a stored file by its hash."""
+    if digest in hub.served:
+        return hub.served[digest]
     for repo in hub.repos.values():
         for content in repo.files.values():
             if sha256(content) == digest:
