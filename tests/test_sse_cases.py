@@ -109,8 +109,9 @@ def script_of(case: dict[str, Any]) -> Script:
 def is_late(name: str, answer: Answer) -> bool:
     """Whether this busy machine let an event wait before it was read."""
     expected, reading = CASES[name]["expected"], answer.reading
-    seen = (reading.ttft_s, reading.e2e_s, reading.stream_end_s)
-    planned = (expected[key] for key in ("ttft_ms", "last_token_ms", "stream_end_ms"))
+    seen = (reading.ttft_s, reading.e2e_s, reading.stream_end_s, answer.published.end_s)
+    planned = [expected[key] for key in ("ttft_ms", "last_token_ms", "stream_end_ms")]
+    planned.append(CASES[name]["end"]["t_ms"])
     return any(t and t - p / 1000 > LATE_S for t, p in zip(seen, planned, strict=True) if p)
 
 
