@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-YES, NO, UNKNOWN = 0, 1, 3
+YES, NO, UNKNOWN, INTERRUPTED = 0, 1, 3, 130
 
 VERDICTS = {
     "fits": YES,
@@ -38,13 +38,20 @@ def exit_code(command: str, answer: Any) -> int:
         case "image":
             return image_code(answer)
         case "round":
-            return NO if answer.stability.failed or answer.stable is False else YES
+            return round_code(answer)
         case "jobs":
             return job_code(answer)
         case "install":
             return VERDICTS[answer.report.verdict] if answer.report else YES
         case _:
             return YES
+
+
+def round_code(answer: Any) -> int:
+    """A round that Ctrl-C ended keeps what was measured, and says so."""
+    if any(warning.startswith("interrupted") for warning in answer.warnings):
+        return INTERRUPTED
+    return NO if answer.stability.failed or answer.stable is False else YES
 
 
 def image_code(answer: Any) -> int:
