@@ -43,7 +43,7 @@ def start_install(plan_id: str) -> Job:
     """
     with start_lock():
         started = job_of(plan_id)
-        if started is not None and started.is_alive():
+        if started is not None and is_at_work(started):
             return get_job(started.id)
         plan = load_plan(plan_id)
         refuse_used(plan_id, started)
@@ -137,7 +137,12 @@ def job_of(plan_id: str) -> JobFolder | None:
 def is_running(plan_id: str) -> bool:
     """Say whether a job that a plan started is under way."""
     started = job_of(plan_id)
-    return started is not None and started.is_alive()
+    return started is not None and is_at_work(started)
+
+
+def is_at_work(folder: JobFolder) -> bool:
+    """Say whether a job has not ended; its worker lives for a moment after its last word."""
+    return get_job(folder.id).state == "running"
 
 
 def refuse_used(plan_id: str, started: JobFolder | None) -> None:
@@ -200,9 +205,10 @@ def begin(spec: JobSpec) -> JobFolder:
 
 
 def living() -> Iterable[tuple[JobFolder, JobSpec]]:
-    """List the jobs whose worker lives, and what they do."""
+    """List the jobs that are under way, and what they do."""
     for folder in job_folders():
-        if folder.is_alive() and (files := readable(folder)) is not None:
+        files = readable(folder)
+        if files is not None and files[1].state == "running" and folder.is_alive():
             yield folder, files[0]
 
 
