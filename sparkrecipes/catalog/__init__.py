@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sparkrecipes.catalog.loading import InvalidFile
 from sparkrecipes.catalog.store import Catalog, open_catalog
 from sparkrecipes.catalog_files import data_root
-from sparkrecipes.schema.findings import ValidationReport
+
+if TYPE_CHECKING:
+    from sparkrecipes.schema.findings import ValidationReport
 
 __all__ = ["Catalog", "InvalidFile", "data_root", "json_schemas", "open_catalog", "validate"]
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ValidationError
 
 from sparkrecipes.catalog.kinds import Kind
 from sparkrecipes.catalog.wording import Fault, faults
-from sparkrecipes.schema.findings import Problem
 from sparkrecipes.strict_yaml import Document
+
+if TYPE_CHECKING:
+    from sparkrecipes.schema.findings import Problem
 
 
 def check(document: Document, kind: Kind, name: str) -> tuple[BaseModel | None, list[Fault]]:
@@ -46,6 +49,8 @@ def _with_id_key(found: list[Fault], tree: dict[str, object], kind: Kind) -> lis
 
 def problem(document: Document, fault: Fault) -> Problem:
     """Return a fault as a problem with its line and column."""
+    from sparkrecipes.schema.findings import Problem
+
     line, column = document.mark(fault.path)
     return Problem(
         file=document.name,

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
-
-from pydantic import BaseModel
+from typing import TYPE_CHECKING, NamedTuple
 
 from sparkrecipes.catalog_files import DOES_NOT_RUN, KINDS
-from sparkrecipes.schema.engine import Engine, EngineFile
-from sparkrecipes.schema.evidence import DoesNotRunFile, Evidence, EvidenceFile
-from sparkrecipes.schema.findings import DiagnosisFile, DiagnosisRule
-from sparkrecipes.schema.machine import Machine, MachineFile
-from sparkrecipes.schema.model import Model, ModelFile
-from sparkrecipes.schema.recipe import Recipe, RecipeFile
-from sparkrecipes.schema.use_case import UseCase, UseCaseFile
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 
 class Kind(NamedTuple):
@@ -22,31 +17,53 @@ class Kind(NamedTuple):
 
     Attributes:
         word: What one is called.
-        file_type: What the file holds.
-        value_type: The same with the id, which is the file's name.
+        module: Where its types are: each kind is loaded by those who read its files.
+        file_name: Name of the type of what the file holds.
+        value_name: The same with the id, which is the file's name.
         schema: Name of its JSON Schema, without ending.
     """
 
     word: str
-    file_type: type[BaseModel]
-    value_type: type[BaseModel]
+    module: str
+    file_name: str
+    value_name: str
     schema: str
+
+    @property
+    def file_type(self) -> type[BaseModel]:
+        """What the file holds."""
+        return self._type(self.file_name)
+
+    @property
+    def value_type(self) -> type[BaseModel]:
+        """The same with the id."""
+        return self._type(self.value_name)
+
+    def _type(self, name: str) -> type[BaseModel]:
+        found: type[BaseModel] = getattr(import_module(f"sparkrecipes.schema.{self.module}"), name)
+        return found
 
     @property
     def has_id(self) -> bool:
         """Whether the file's name is an id."""
-        return self.file_type is not self.value_type
+        return self.file_name != self.value_name
 
 
 BY_FOLDER: dict[str, Kind] = {
-    "recipes": Kind("recipe", RecipeFile, Recipe, "recipe"),
-    "models": Kind("model", ModelFile, Model, "model"),
-    "engines": Kind("engine", EngineFile, Engine, "engine"),
-    "evidence": Kind("evidence set", EvidenceFile, Evidence, "evidence"),
-    "use_cases": Kind("use case", UseCaseFile, UseCase, "use_case"),
-    "diagnoses": Kind("diagnosis", DiagnosisFile, DiagnosisRule, "diagnosis"),
-    "machines": Kind("machine", MachineFile, Machine, "machine"),
-    DOES_NOT_RUN: Kind("list of what does not run", DoesNotRunFile, DoesNotRunFile, "does_not_run"),
+    "recipes": Kind("recipe", "recipe", "RecipeFile", "Recipe", "recipe"),
+    "models": Kind("model", "model", "ModelFile", "Model", "model"),
+    "engines": Kind("engine", "engine", "EngineFile", "Engine", "engine"),
+    "evidence": Kind("evidence set", "evidence", "EvidenceFile", "Evidence", "evidence"),
+    "use_cases": Kind("use case", "use_case", "UseCaseFile", "UseCase", "use_case"),
+    "diagnoses": Kind("diagnosis", "findings", "DiagnosisFile", "DiagnosisRule", "diagnosis"),
+    "machines": Kind("machine", "machine", "MachineFile", "Machine", "machine"),
+    DOES_NOT_RUN: Kind(
+        "list of what does not run",
+        "evidence",
+        "DoesNotRunFile",
+        "DoesNotRunFile",
+        "does_not_run",
+    ),
 }
 """Every kind by its folder, or by its name where it is one file."""
 

@@ -5,21 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
 from sparkrecipes.catalog_files import cached_list_json, store_list_json
 from sparkrecipes.errors import CatalogError
-from sparkrecipes.schema.evidence import DoesNotRunEntry, Evidence, EvidenceRow
-from sparkrecipes.schema.listing import (
-    PublishedRow,
-    RecipeDetail,
-    RecipeList,
-    RecipeStatus,
-    RecipeSummary,
-)
-from sparkrecipes.schema.model import Model
-from sparkrecipes.schema.recipe import Recipe
+
+if TYPE_CHECKING:
+    from sparkrecipes.schema.evidence import DoesNotRunEntry, Evidence, EvidenceRow
+    from sparkrecipes.schema.listing import (
+        PublishedRow,
+        RecipeDetail,
+        RecipeStatus,
+        RecipeSummary,
+    )
+    from sparkrecipes.schema.model import Model
+    from sparkrecipes.schema.recipe import Recipe
 
 RANKED_FIGURE = "single_user_tok_s"
 """The list's order; a row whose caveat concerns it is doubtful."""
@@ -44,6 +46,8 @@ def _published_row(ref: str, recipe: Recipe, evidence: Mapping[str, Evidence]) -
             repair="run: sparkrecipes validate, with the catalog's folder",
             code="unknown_evidence",
         )
+    from sparkrecipes.schema.listing import PublishedRow
+
     found = evidence[name]
     return PublishedRow(evidence=name, method=found.method, publisher=found.publisher, row=row)
 
@@ -69,6 +73,8 @@ def summary(
     recipe: Recipe, model: Model, rows: Sequence[PublishedRow], recipe_status: RecipeStatus
 ) -> RecipeSummary:
     """Return one row of the list."""
+    from sparkrecipes.schema.listing import RecipeSummary
+
     row = october_row(rows)
     caveats = row.caveats if row else ()
     doubts = [caveat.text for caveat in caveats]
@@ -106,6 +112,8 @@ def detail(
     evidence: Mapping[str, Evidence],
 ) -> RecipeDetail:
     """Return a recipe in full, with every source once."""
+    from sparkrecipes.schema.listing import RecipeDetail
+
     sources = [*recipe.sources]
     for found in rows:
         sources += evidence[found.evidence].sources
@@ -120,6 +128,8 @@ def detail(
 
 def kept_summaries(root: Path) -> tuple[RecipeSummary, ...] | None:
     """Return the list from the cache, where it holds the right type and is up to date."""
+    from sparkrecipes.schema.listing import RecipeList
+
     kept = cached_list_json(root)
     try:
         return RecipeList.model_validate_json(kept).recipes if kept else None
@@ -129,5 +139,7 @@ def kept_summaries(root: Path) -> tuple[RecipeSummary, ...] | None:
 
 def keep_summaries(state: bytes, summaries: tuple[RecipeSummary, ...]) -> None:
     """Keep the list, as the command line prints it, for as long as the state is the same."""
+    from sparkrecipes.schema.listing import RecipeList
+
     data = RecipeList(recipes=summaries).model_dump(mode="json")
     store_list_json(state, json.dumps(data, ensure_ascii=False, indent=2).encode())

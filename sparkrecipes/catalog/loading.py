@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from pydantic import BaseModel
 
 from sparkrecipes.catalog.kinds import BY_FOLDER, Kind
 from sparkrecipes.catalog_files import files
 from sparkrecipes.errors import CatalogError
-from sparkrecipes.schema.findings import Problem
+
+if TYPE_CHECKING:
+    from sparkrecipes.schema.findings import Problem
 
 T = TypeVar("T", bound=BaseModel)
 

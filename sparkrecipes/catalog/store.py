@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from pydantic import BaseModel
 
@@ -14,14 +14,16 @@ from sparkrecipes.catalog.kinds import BY_FOLDER
 from sparkrecipes.catalog.loading import Folder, load
 from sparkrecipes.catalog_files import DOES_NOT_RUN, catalog_root, catalog_state
 from sparkrecipes.errors import Misuse, UnknownId
-from sparkrecipes.schema.engine import Engine
-from sparkrecipes.schema.evidence import DoesNotRunEntry, DoesNotRunFile, Evidence, EvidenceRow
-from sparkrecipes.schema.findings import DiagnosisRule
-from sparkrecipes.schema.listing import PublishedRow, RecipeDetail, RecipeStatus, RecipeSummary
-from sparkrecipes.schema.machine import Machine
-from sparkrecipes.schema.model import Model
-from sparkrecipes.schema.recipe import Recipe
-from sparkrecipes.schema.use_case import UseCase
+
+if TYPE_CHECKING:
+    from sparkrecipes.schema.engine import Engine
+    from sparkrecipes.schema.evidence import DoesNotRunEntry, DoesNotRunFile, Evidence, EvidenceRow
+    from sparkrecipes.schema.findings import DiagnosisRule
+    from sparkrecipes.schema.listing import PublishedRow, RecipeDetail, RecipeStatus, RecipeSummary
+    from sparkrecipes.schema.machine import Machine
+    from sparkrecipes.schema.model import Model
+    from sparkrecipes.schema.recipe import Recipe
+    from sparkrecipes.schema.use_case import UseCase
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -79,7 +81,7 @@ class Catalog:
         path = self.root / DOES_NOT_RUN
         if not os.path.exists(path):  # noqa: PTH110 (does not raise where a folder is closed)
             return ()
-        return cast(DoesNotRunFile, load(path, BY_FOLDER[DOES_NOT_RUN])).entries
+        return cast("DoesNotRunFile", load(path, BY_FOLDER[DOES_NOT_RUN])).entries
 
     def recipe(self, ref: str | Path) -> Recipe:
         """Return a recipe by its id, or by the path of its file.
@@ -90,7 +92,7 @@ class Catalog:
             CatalogError: The file is not a valid recipe.
         """
         if _is_path(ref):
-            return cast(Recipe, _load_file(Path(ref), "recipes"))
+            return cast("Recipe", _load_file(Path(ref), "recipes"))
         return _get(self.recipes, str(ref), "recipe")
 
     def model(self, model_id: str) -> Model:
@@ -121,7 +123,7 @@ class Catalog:
         """
         ref = ref or os.environ.get("SPARKRECIPES_MACHINE") or DEFAULT_MACHINE
         if _is_path(ref):
-            return cast(Machine, _load_file(Path(ref), "machines"))
+            return cast("Machine", _load_file(Path(ref), "machines"))
         return _get(self.machines, str(ref), "machine")
 
     def published(self, recipe: Recipe) -> tuple[PublishedRow, ...]:

@@ -5,6 +5,6 @@ import os
 # pydantic would search every installed distribution for plugins, a tenth of a short command's time.
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
-from sparkrecipes.cli.main import main  # noqa: E402
+from sparkrecipes.cli.main import main
 
 __all__ = ["main"]

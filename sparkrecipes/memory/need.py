@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from sparkrecipes.memory import components
 from sparkrecipes.memory.components import Bound, Overhead
@@ -13,8 +14,10 @@ from sparkrecipes.memory.sequence_cost import (
     batched_tokens,
     sequence_cost,
 )
-from sparkrecipes.schema.evidence import EvidenceRow
 from sparkrecipes.schema.machine import Machine
+
+if TYPE_CHECKING:
+    from sparkrecipes.schema.evidence import EvidenceRow
 
 MEASURED_MEM_TOTAL_BYTES = 127_600_748 * 1024
 """MemTotal of a DGX Spark, on which the published rows were measured (121.69 GiB)."""

@@ -8,12 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sparkrecipes.schema.engine import Engine
-from sparkrecipes.schema.evidence import EvidenceRow
 from sparkrecipes.schema.model import Build, DrafterModel, LayerGroup, Model
 from sparkrecipes.schema.recipe import Recipe, Speculative
+
+if TYPE_CHECKING:
+    from sparkrecipes.schema.evidence import EvidenceRow
 
 UNITS = {"k": 10**3, "m": 10**6, "g": 10**9, "K": 2**10, "M": 2**20, "G": 2**30}
 """What vLLM's number flags may end in (``engine/arg_utils.py``, human_readable_int)."""

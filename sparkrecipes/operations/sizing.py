@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sparkrecipes import machine as hosts
 from sparkrecipes import memory, speed
@@ -14,7 +14,9 @@ from sparkrecipes.operations.workspace import Place, Workspace, open_workspace, 
 from sparkrecipes.schema.machine import Machine
 from sparkrecipes.schema.memory import MemoryEstimate
 from sparkrecipes.schema.recipe import Recipe
-from sparkrecipes.schema.use_case import Recommendation
+
+if TYPE_CHECKING:
+    from sparkrecipes.schema.use_case import Recommendation
 
 MOST_GIB = 1e6
 

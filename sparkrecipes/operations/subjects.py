@@ -72,10 +72,12 @@ def find_model(space: Workspace, subject: str) -> tuple[Model, tuple[Build, ...]
     models = space.catalog.models
     if subject in models:
         return models[subject], models[subject].builds
-    for model in models.values():
-        for build in model.builds:
-            if subject in (build.repo, f"{model.id}-{build.quant}"):
-                return model, (build,)
+    # A repository may be of any model; an id of a build begins with its model's.
+    for name in models:
+        if "/" in subject or subject.startswith(f"{name}-"):
+            for build in models[name].builds:
+                if subject in (build.repo, f"{name}-{build.quant}"):
+                    return models[name], (build,)
     if "/" not in subject:
         known = [*models, *space.catalog.recipes, *build_ids(space.catalog)]
         raise UnknownId("recipe or model", subject, known, see="sparkrecipes list")
