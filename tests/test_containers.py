@@ -773,3 +773,71 @@ def test_an_answer_that_is_no_completion_is_wedged(
     with serving(completions=(200, body)) as (url, _), pytest.raises(NotReady) as err:
         containers.wait_for_endpoint(url, recipe, engine, timeout_s=0.1, poll_s=0.02)
     assert "wedged" == err.value.code
+
+
+PULLED = """0123456789ab: Pulling fs layer
+ba9876543210: Already exists
+0123456789ab: Download complete
+0123456789ab: Pull complete
+Digest: sha256:1111
+"""
+INSPECT = ("image", "inspect")
+
+
+def test_an_image_is_pulled_layer_by_layer_and_looked_at(fake: FakeDocker) -> None:
+    """Each finished layer is told; what landed is the machine's platform."""
+    fake.answer(*INSPECT, exit_code=1)
+    fake.answer("pull", stdout=PULLED)
+    fake.answer(*INSPECT, stdout="linux/arm64\n")
+    said: list[str] = []
+    assert containers.pull_image("a/b@sha256:1", "linux/arm64", recipe_id="x", progress=said.append)
+    assert ["image: 1 of 2 layers are here", "image: 2 of 2 layers are here"] == said
+    assert ["pull", "--platform", "linux/arm64", "a/b@sha256:1"] in fake.calls
+
+
+def test_an_image_that_is_here_is_not_pulled(fake: FakeDocker) -> None:
+    """Twice is once."""
+    fake.answer(*INSPECT, stdout="linux/arm64\n")
+    assert not containers.pull_image("a/b:1", "linux/arm64", recipe_id="x")
+    assert [list(INSPECT)] == [call[:2] for call in fake.calls]
+
+
+def test_a_pull_proves_nothing(fake: FakeDocker) -> None:
+    """Docker pulled another platform without a word: refused before anything is started."""
+    fake.answer(*INSPECT, exit_code=1)
+    fake.answer("pull", stdout=PULLED)
+    fake.answer(*INSPECT, stdout="linux/amd64\n")
+    with pytest.raises(LaunchFailed) as err:
+        containers.pull_image("a/b:1", "linux/arm64", recipe_id="x")
+    assert "wrong_architecture" == err.value.code
+    assert "is for linux/amd64, not for linux/arm64" in err.value.message
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("toomanyrequests: You have reached your pull rate limit.", "rate_limited"),
+        ("manifest for a/b:1 not found: manifest unknown", "image_missing"),
+        ("write /var/lib/docker/tmp/x: no space left on device", "no_space"),
+    ],
+)
+def test_a_pull_that_fails_says_why(fake: FakeDocker, words: str, code: str) -> None:
+    """The registry's or Docker's reason, below the lines of progress."""
+    fake.answer(*INSPECT, exit_code=1)
+    fake.answer("pull", stdout=PULLED, stderr=f"Error response from daemon: {words}", exit_code=1)
+    with pytest.raises(LaunchFailed) as err:
+        containers.pull_image("a/b:1", "linux/arm64", recipe_id="x")
+    assert code == err.value.code
+    assert err.value.repair
+
+
+def test_a_pull_ends_in_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A registry that stops in the middle of a layer does not hold the walk for ever."""
+    program = tmp_path / "docker"
+    program.write_text("#!/bin/sh\n[ $1 = image ] && exit 1\nexec sleep 20\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    with pytest.raises(LaunchFailed) as err:
+        containers.pull_image("a/b:1", "linux/arm64", recipe_id="x", timeout_s=0.3)
+    assert "docker_timeout" == err.value.code
+    assert "whole layers are kept" in err.value.repair

@@ -9,7 +9,7 @@ from typing import Literal
 from sparkrecipes.commands.addresses import base_url, is_exposed, published_address
 from sparkrecipes.commands.arguments import Settings, engine_arguments
 from sparkrecipes.commands.compose import compose_text
-from sparkrecipes.commands.container import LABEL, Container, build, container_name
+from sparkrecipes.commands.container import LABEL, Container, build, container_name, image_of
 from sparkrecipes.commands.docker import docker_argv, shell_text
 from sparkrecipes.commands.systemd import systemd_text
 from sparkrecipes.commands.warnings import render_warnings
@@ -20,7 +20,7 @@ from sparkrecipes.schema.machine import Machine
 from sparkrecipes.schema.recipe import Recipe
 from sparkrecipes.schema.serving import Command
 
-__all__ = ["LABEL", "MountedWeights", "container_name", "render"]
+__all__ = ["LABEL", "MountedWeights", "container_name", "image_of", "render"]
 
 Format = Literal["docker", "compose", "systemd"]
 

@@ -6,6 +6,7 @@ credentials and ``DOCKER_HOST`` are the user's own.
 """
 
 from sparkrecipes.containers.launching import launch
+from sparkrecipes.containers.pulling import pull_image
 from sparkrecipes.containers.readiness import wait_for_endpoint, wait_until_ready
 from sparkrecipes.containers.servers import (
     find_server,
@@ -22,6 +23,7 @@ __all__ = [
     "list_servers",
     "local_image_platform",
     "logs",
+    "pull_image",
     "restart_token",
     "stop",
     "wait_for_endpoint",

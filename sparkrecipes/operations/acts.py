@@ -97,14 +97,20 @@ def launch(
     return launch_in(space, wanted)
 
 
-def launch_in(space: Workspace, wanted: Launch) -> Server:
+def launch_in(space: Workspace, wanted: Launch, digest: str | None = None) -> Server:
     """Start a recipe in an open workspace, after a last look at image, context and memory.
+
+    Args:
+        space: The catalog and the target.
+        wanted: What to start.
+        digest: The image's, where it was asked for just now; None: it is asked for.
 
     Raises:
         Refused: It would take the host down, or cannot run here.
         LaunchFailed: Docker did not start it.
     """
-    command = command_for(space, wanted, image_digest=checked_digest(space, wanted))
+    digest = digest or checked_digest(space, wanted)
+    command = command_for(space, wanted, image_digest=digest)
     if not wanted.force:
         refuse_long_context(space, wanted)
         refuse_without_memory(space, wanted, command)

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from sparkrecipes import containers
 from sparkrecipes.catalog import Catalog
 from sparkrecipes.checks import check
-from sparkrecipes.errors import CheckFailed
-from sparkrecipes.operations.acts import Progress, download, launch_in, wait_for
+from sparkrecipes.commands import image_of
+from sparkrecipes.errors import CheckFailed, LaunchFailed
+from sparkrecipes.operations.acts import Progress, checked_digest, download, launch_in, wait_for
 from sparkrecipes.operations.preflight import DEFAULT_PORT, LOOPBACK, Launch, command_for, gather
 from sparkrecipes.operations.walk import Walk, summary_of
 from sparkrecipes.operations.workspace import Place, Workspace, open_workspace
@@ -32,7 +33,7 @@ def install(
     offline: bool = False,
     progress: Progress | None = None,
 ) -> InstallReport:
-    """Walk from nothing to a proven endpoint: check, download, launch, wait, round, report.
+    """Walk from nothing to a proven endpoint: check, image, download, launch, wait, round, report.
 
     A recipe that already runs in a container of ours is measured, not started again. A walk that
     fails removes only the container that it made; weights and image stay.
@@ -63,10 +64,12 @@ def install(
         return prove(walk, recipe, wanted, running, full)
     with walk.step("check") as note:
         note.message = require_ready(space, wanted)
+    with walk.step("image") as note:
+        digest, note.message = pull(walk, wanted)
     with walk.step("download") as note:
         note.message = fetch(walk, recipe, wanted.recipe)
     with walk.step("launch") as note:
-        server = launch_in(space, wanted)
+        server = launch_in(space, wanted, digest)
         note.message = f"{server.name} started"
     with removed_on_failure(server, walk):
         return prove(walk, recipe, wanted, server, full)
@@ -88,6 +91,44 @@ def require_ready(space: Workspace, wanted: Launch) -> str:
             findings=[f"{f.check}: {f.message}" for f in blockers],
         )
     return summary_of(report)
+
+
+def pull(walk: Walk, wanted: Launch) -> tuple[str | None, str]:
+    """Bring the image to this host and say by what name; also return its digest.
+
+    Offline nothing is pulled: Docker must have the image. A local build is in no registry.
+
+    Raises:
+        LaunchFailed: It is not here and cannot be had, or is for another platform.
+        Refused: The registry says that it does not run on this machine's platform.
+    """
+    image, platform = wanted.recipe.image, walk.space.machine.platform
+    here = containers.local_image_platform(image.reference)
+    if image.local_build or walk.space.offline:
+        if here is None and image.digest is None:
+            raise LaunchFailed(
+                f"this host does not have the image {image.reference}",
+                code="image_not_here",
+                repair=how_to_get(wanted.recipe),
+            )
+        return None, "built on this host" if image.local_build else "not asked for: offline"
+    digest = checked_digest(walk.space, wanted) or image.digest
+    reference = image_of(wanted.recipe, digest)
+    if digest is None and here == platform:
+        return None, f"{reference} is here; its registry gave no digest to compare"
+    walk.say(f"image: docker pull {reference} ...")
+    pulled = containers.pull_image(
+        reference, platform, recipe_id=wanted.recipe.id, progress=walk.progress
+    )
+    walk.kept.append(f"image {reference}")
+    moving = "" if digest else " (a tag, which may mean another image tomorrow)"
+    return digest, f"{reference}{moving} {'pulled' if pulled else 'was here'}, {platform}"
+
+
+def how_to_get(recipe: Recipe) -> str:
+    """Say how an image comes to this host that no registry was asked for."""
+    build = recipe.image.local_build
+    return build.how if build else f"run without --offline: sparkrecipes install {recipe.id}"
 
 
 def fetch(walk: Walk, ref: str, recipe: Recipe) -> str:

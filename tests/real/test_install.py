@@ -60,7 +60,7 @@ def test_install_walks_from_nothing_to_a_proven_endpoint(
     """Check, download, launch, wait, smoke, round, report; again is no second start; then stop."""
     port = str(free_port())
     installed = sparkrecipes("install", RECIPE, "--port", port)
-    expected = {"check", "download", "launch", "wait", "round", "report"}
+    expected = {"check", "image", "download", "launch", "wait", "round", "report"}
     assert dict.fromkeys(expected, "done") == steps_of(installed)
     assert (True, False) == (installed["ok"], installed["simulated"])
     assert f"http://127.0.0.1:{port}" == installed["base_url"]
