@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from sparkrecipes.memory import FitRequest, estimate
+from sparkrecipes.memory import FitRequest, estimate, verdict_of
 from sparkrecipes.memory.need import need_of
 from sparkrecipes.schema.model import (
     FullAttention,
@@ -134,6 +134,7 @@ def test_bounds_are_ordered_and_never_negative(request: FitRequest) -> None:
     pairs = [pair for pair in answer.bounds.values() if pair]
     assert all(0 <= low <= high for low, high in pairs)
     assert answer.total_bounds == (sum(p[0] for p in pairs), sum(p[1] for p in pairs))
+    assert answer.verdict == verdict_of(request, SPARK)
 
 
 @quick

@@ -13,7 +13,7 @@ from sparkrecipes.memory.engine_settings import (
     engine_request,
     with_settings,
 )
-from sparkrecipes.memory.estimation import estimate
+from sparkrecipes.memory.estimation import estimate, verdict_of
 from sparkrecipes.memory.explanation import explain
 from sparkrecipes.memory.freeing import to_free
 from sparkrecipes.memory.grid import grid
@@ -30,5 +30,6 @@ __all__ = [
     "model_request",
     "recipe_request",
     "to_free",
+    "verdict_of",
     "with_settings",
 ]

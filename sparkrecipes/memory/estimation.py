@@ -72,6 +72,12 @@ def estimate(
     )
 
 
+def verdict_of(request: FitRequest, machine: Machine) -> FitVerdict:
+    """Give the verdict of ``estimate`` alone: for those who ask very often."""
+    total = need_of(request, machine).total(request.users, request.context_tokens)
+    return verdict(total, machine.mem_total_bytes)
+
+
 def log_of(need: Need, request: FitRequest, available_kv_bytes: int | None) -> EngineKv | None:
     """Give what the engine's log would print, where it is asked for.
 
