@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 from sparkrecipes import containers
 from sparkrecipes.catalog import Catalog
@@ -11,8 +12,9 @@ from sparkrecipes.checks import check
 from sparkrecipes.commands import image_of
 from sparkrecipes.errors import CheckFailed, LaunchFailed
 from sparkrecipes.operations.acts import Progress, checked_digest, download, launch_in, wait_for
+from sparkrecipes.operations.journal import Journal, open_journal
 from sparkrecipes.operations.preflight import DEFAULT_PORT, LOOPBACK, Launch, command_for, gather
-from sparkrecipes.operations.walk import Walk, summary_of
+from sparkrecipes.operations.walk import Note, Walk, summary_of
 from sparkrecipes.operations.workspace import Place, Workspace, open_workspace
 from sparkrecipes.schema.recipe import Recipe
 from sparkrecipes.schema.round import InstallReport
@@ -36,7 +38,8 @@ def install(
     """Walk from nothing to a proven endpoint: check, image, download, launch, wait, round, report.
 
     A recipe that already runs in a container of ours is measured, not started again. A walk that
-    fails removes only the container that it made; weights and image stay.
+    fails removes only the container that it made; weights and image stay. One that was killed is
+    gone on with: finished files, layers and a container that is still loading are used.
 
     Args:
         recipe: A recipe id or file.
@@ -53,26 +56,58 @@ def install(
 
     Raises:
         InstallFailed: Names the step, the cause with its repair, and what was kept.
+        Refused: Another install of this user runs.
     """
     space = open_workspace(catalog, machine, offline=offline)
     wanted = Launch(space.catalog.recipe(recipe), context_tokens, users, port, bind, force)
-    walk = Walk(space, progress)
+    with open_journal(wanted.recipe.id) as journal:
+        walk = JournaledWalk(space, progress, journal=journal)
+        report = walk_all(walk, recipe, wanted, full)
+        journal.close()
+        return report
+
+
+@dataclass
+class JournaledWalk(Walk):
+    """A walk whose steps a later install can read.
+
+    Attributes:
+        journal: Where they are written.
+    """
+
+    journal: Journal = field(kw_only=True)
+
+    def add(self, name: str, note: Note, started: float) -> None:
+        """Record how a step ended, on disk as well."""
+        super().add(name, note, started)
+        self.journal.note(f"{name}: {note.state}")
+
+
+def walk_all(walk: JournaledWalk, ref: str, wanted: Launch, full: bool) -> InstallReport:
+    """Walk every step; what runs already is measured, and what was interrupted is gone on with."""
+    journal, space = walk.journal, walk.space
+    if journal.before:
+        walk.say(f"going on after an install that did not end ({', '.join(journal.before)})")
     running = containers.find_server(wanted.recipe.id)
     if running is not None and running.state == "running":
         with walk.step("launch") as note:
             note.state, note.message = "skipped", f"{running.name} already runs"
-        return prove(walk, recipe, wanted, running, full)
+        if running.container_id != journal.made:
+            return prove(walk, ref, wanted, running, full)
+        with removed_on_failure(running, walk):
+            return prove(walk, ref, wanted, running, full)
     with walk.step("check") as note:
         note.message = require_ready(space, wanted)
     with walk.step("image") as note:
         digest, note.message = pull(walk, wanted)
     with walk.step("download") as note:
-        note.message = fetch(walk, recipe, wanted.recipe)
+        note.message = fetch(walk, ref, wanted.recipe)
     with walk.step("launch") as note:
         server = launch_in(space, wanted, digest)
+        journal.note_container(server.container_id)
         note.message = f"{server.name} started"
     with removed_on_failure(server, walk):
-        return prove(walk, recipe, wanted, server, full)
+        return prove(walk, ref, wanted, server, full)
 
 
 def require_ready(space: Workspace, wanted: Launch) -> str:
@@ -150,12 +185,13 @@ def fetch(walk: Walk, ref: str, recipe: Recipe) -> str:
 
 
 @contextmanager
-def removed_on_failure(server: Server, walk: Walk) -> Iterator[None]:
+def removed_on_failure(server: Server, walk: JournaledWalk) -> Iterator[None]:
     """Remove the container that this walk made, if the walk does not end well."""
     try:
         yield
     except BaseException:
         containers.stop(server.name)
+        walk.journal.note_container(None)
         walk.say(f"removed {server.name}")
         raise
 
