@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from sparkrecipes.memory.estimation import verdict, verdict_now
 from sparkrecipes.memory.need import need_of
@@ -40,14 +39,13 @@ def grid(
     cells = []
     for context in sorted({*(contexts or usual), request.context_tokens}):
         for count in sorted({*(users or USERS), request.users}):
-            asked = replace(request, context_tokens=context, users=count)
             total = need.total(count, context)
             cells.append(
                 GridCell(
                     context_tokens=context,
                     users=count,
                     verdict=verdict(total, machine.mem_total_bytes),
-                    verdict_now=verdict_now(total, asked, machine, available_bytes),
+                    verdict_now=verdict_now(total, request, machine, available_bytes),
                     total_bytes=total[1] if total else None,
                     total_bounds=total,
                 )
