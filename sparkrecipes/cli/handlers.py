@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from sparkrecipes import operations as ops
 from sparkrecipes.cli.agent_handlers import AGENT_HANDLERS
 from sparkrecipes.cli.progress import Display
+from sparkrecipes.cli.report_handlers import report
 from sparkrecipes.errors import Misuse
 
 MAX_LOG_BYTES = 64 * 2**20
@@ -102,11 +103,6 @@ def command(options: Namespace) -> BaseModel:
         format=options.format,
         **places(options, "catalog", "machine"),
     )
-
-
-def report(options: Namespace) -> BaseModel:
-    """Compare a round with the published figures."""
-    return ops.compare(options.file, recipe=options.recipe, **places(options, "catalog"))
 
 
 def diagnose(options: Namespace) -> BaseModel:

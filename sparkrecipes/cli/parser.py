@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import sparkrecipes
 from sparkrecipes.cli.agent_parser import add_agent_commands
+from sparkrecipes.cli.report_parser import report_arguments
 from sparkrecipes.errors import Misuse, nearest
 
 EPILOG = """\
@@ -95,7 +96,7 @@ def add_reading(add: Add) -> None:
     add("image", "does an image run on this platform: ask its registry", reference)
     add("check", "everything that could stop a recipe here", recipe, sizes, port)
     add("command", "the exact command that starts a recipe", recipe, sizes, port, bind, format_)
-    add("report", "a measured round beside the published figures", round_file)
+    add("report", "a measured round beside the published figures", report_arguments)
     add("diagnose", "known causes in a log file, - for stdin, or a server", log)
     add("status", "the containers that we started")
     add("logs", "the last log lines of a recipe's container", recipe, lines)
@@ -252,13 +253,6 @@ def log(parser: Parser) -> None:
     """A log or a server."""
     parser.add_argument("file", metavar="FILE", nargs="?", help="a log file, or - for stdin")
     parser.add_argument("--server", metavar="RECIPE", help="a container of ours instead")
-
-
-def round_file(parser: Parser) -> None:
-    """A saved round."""
-    parser.add_argument("file", metavar="ROUND.json", nargs="?", help="default: the newest one")
-    parser.add_argument("--recipe", metavar="RECIPE", help="compare with this recipe's figures")
-    parser.add_argument("--markdown", action="store_true", help="print the report as Markdown")
 
 
 def endpoint(parser: Parser) -> None:

@@ -66,7 +66,7 @@ def print_answer(answer: BaseModel) -> None:
     """Print an answer as people read it."""
     name = type(answer).__name__
     if name not in PAGES:
-        from sparkrecipes.cli import agent_pages  # noqa: F401 (it registers its pages)
+        from sparkrecipes.cli import agent_pages, report_pages  # noqa: F401 (they register pages)
     PAGES[name](answer)
 
 

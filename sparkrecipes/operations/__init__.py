@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sparkrecipes.operations.acts import (
-        compare,
         download,
         launch,
         run_round,
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from sparkrecipes.operations.installation import install
     from sparkrecipes.operations.preflight import check_image, check_recipe, render_command
     from sparkrecipes.operations.recipes import get_recipe, list_recipes, validate_recipe
+    from sparkrecipes.operations.reporting import compare, write_report
     from sparkrecipes.operations.servers import (
         diagnose,
         list_servers,
@@ -50,6 +50,7 @@ __all__ = [
     "stop",
     "validate_recipe",
     "wait_until_ready",
+    "write_report",
 ]
 
 MODULES = {
@@ -57,7 +58,8 @@ MODULES = {
     "sizing": ("recommend", "estimate_memory"),
     "servers": ("probe_machine", "list_servers", "server_logs", "diagnose"),
     "preflight": ("check_image", "check_recipe", "render_command"),
-    "acts": ("download", "launch", "wait_until_ready", "run_round", "compare", "stop"),
+    "acts": ("download", "launch", "wait_until_ready", "run_round", "stop"),
+    "reporting": ("compare", "write_report"),
     "installation": ("install",),
     "simulation": ("rehearse",),
 }

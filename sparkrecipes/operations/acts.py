@@ -6,11 +6,10 @@ import json
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import sparkrecipes
-from sparkrecipes import containers, downloads, reports, standard_round
+from sparkrecipes import containers, downloads, standard_round
 from sparkrecipes import machine as hosts
 from sparkrecipes.catalog import Catalog
 from sparkrecipes.errors import Misuse, NotReady, Refused, RoundFailed
@@ -21,13 +20,13 @@ from sparkrecipes.operations.preflight import (
     command_for,
     inspect_image,
 )
-from sparkrecipes.operations.results import latest_round, load_round, round_path, save_round
+from sparkrecipes.operations.results import round_path, save_round
 from sparkrecipes.operations.servers import diagnose, require_server
 from sparkrecipes.operations.sizing import fit_recipe
 from sparkrecipes.operations.workspace import Place, Workspace, open_workspace, positive
 from sparkrecipes.schema.machine import Machine
 from sparkrecipes.schema.recipe import Recipe
-from sparkrecipes.schema.round import Report, Round
+from sparkrecipes.schema.round import Round
 from sparkrecipes.schema.serving import Command, DownloadReport, Readiness, Server, Stopped
 
 Progress = Callable[[str], None]
@@ -274,23 +273,26 @@ def run_round(
         )
     started = datetime.now(UTC).isoformat(timespec="seconds")
     path = round_path(started, chosen.id if chosen else "endpoint")
-    data = standard_round.run_round(
-        url,
-        model or (chosen.served_model_name if chosen else ""),
-        method=method,
-        quick=quick,
-        only=only,
-        users=users or (chosen.serving.users if chosen else 4),
-        capabilities=chosen.capabilities if chosen else (),
-        api_key=os.environ.get("VLLM_API_KEY") or None,
-        recipe_id=chosen.id if chosen else None,
-        simulated=simulated,
-        tool_version=sparkrecipes.__version__,
-        restart_probe=(lambda: containers.restart_token(server.name)) if server else None,
-        progress=progress,
-        save=lambda partial: save_round(path, with_machine(partial, space)),
-        sustained_minutes=sustained_minutes,
-    )
+    try:
+        data = standard_round.run_round(
+            url,
+            model or (chosen.served_model_name if chosen else ""),
+            method=method,
+            quick=quick,
+            only=only,
+            users=users or (chosen.serving.users if chosen else 4),
+            capabilities=chosen.capabilities if chosen else (),
+            api_key=os.environ.get("VLLM_API_KEY") or None,
+            recipe_id=chosen.id if chosen else None,
+            simulated=simulated,
+            tool_version=sparkrecipes.__version__,
+            restart_probe=(lambda: containers.restart_token(server.name)) if server else None,
+            progress=progress,
+            save=lambda partial: save_round(path, with_machine(partial, space)),
+            sustained_minutes=sustained_minutes,
+        )
+    except ValueError as err:
+        raise Misuse(str(err), repair="run: sparkrecipes round --help") from err
     return read_result(with_machine(data, space)).model_copy(update={"saved_to": str(path)})
 
 
@@ -316,35 +318,6 @@ def read_result(data: dict[str, Any]) -> Round:
             repair="is the server up and the model's name right? run: sparkrecipes status",
         )
     return round_
-
-
-def compare(
-    round_file: Path | str | Round | None = None,
-    *,
-    recipe: str | None = None,
-    catalog: Catalog | Place = None,
-) -> Report:
-    """Compare a measured round with the published figures of its recipe.
-
-    Args:
-        round_file: A saved round, a round, or None for the newest one (of ``recipe``).
-        recipe: Compare with this recipe's figures instead of the round's own.
-        catalog: Where the figures come from.
-
-    Raises:
-        Misuse: There is no such round.
-    """
-    opened = open_workspace(catalog).catalog
-    if isinstance(round_file, Round):
-        measured, path = round_file, None
-    else:
-        path = Path(round_file) if round_file else latest_round(recipe)
-        measured = load_round(path)
-    chosen = recipe or measured.recipe_id
-    known = opened.recipe(chosen) if chosen else None
-    row = opened.october_row(known) if known else None
-    report = reports.compare(measured, row, recipe_id=known.id if known else None)
-    return report.model_copy(update={"round_file": str(path) if path else None})
 
 
 def stop(recipe: str) -> Stopped:

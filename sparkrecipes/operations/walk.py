@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from sparkrecipes.errors import InstallFailed, SparkRecipesError
-from sparkrecipes.operations.acts import Progress, compare, run_round
+from sparkrecipes.operations.acts import Progress, run_round
+from sparkrecipes.operations.reporting import compare
 from sparkrecipes.operations.workspace import Workspace
 from sparkrecipes.schema.findings import CheckReport
 from sparkrecipes.schema.round import Report, Round, Step
