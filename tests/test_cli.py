@@ -70,6 +70,7 @@ def test_common_options_stand_before_or_after_the_command(
         (["fit", AGENTS_PICK, "--context", "-5"], 2, "--help"),
         (["command", AGENTS_PICK, "--port", "99999"], 2, "--help"),
         (["report", "no-such-file.json"], 2, "sparkrecipes round"),
+        (["report", "/dev/zero"], 2, "no file"),
         (["diagnose"], 2, "diagnose"),
         (["list", "--catalog", "no-such-folder"], 2, ""),
         (["fit", AGENTS_PICK, "--machine", "no-such-machine"], 2, ""),
@@ -138,3 +139,38 @@ def test_a_closed_pipe_ends_quietly() -> None:
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
     )
     assert ("{", "") == (out.stdout, out.stderr)
+
+
+def test_a_context_above_the_models_is_said_before_launch_refuses_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """`command` shows it, with the limit."""
+    _, answer = run(capsys, "command", AGENTS_PICK, "--context", "300k")
+    assert any("262,144" in warning for warning in answer["warnings"])
+
+
+def test_nothing_is_measured_that_could_not_be_kept(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The folder is looked at first, and named."""
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "file"))
+    code, answer = run(capsys, "round", "--base-url", "http://127.0.0.1:9")
+    assert (2, "data_folder") == (code, answer["error"]["code"])
+
+
+@pytest.mark.parametrize("argv", [["recommend", "agents"], [*LLAMA, "1"]])
+def test_a_closed_pipe_does_not_change_the_answers_code(argv: list[str]) -> None:
+    """A yes stays a yes when its reader has seen enough."""
+    command = (
+        f"{sys.executable} -m sparkrecipes {' '.join(argv)} | head -c 1; echo ${{PIPESTATUS[0]}}"
+    )
+    out = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert ("0", "") == (out.stdout.splitlines()[-1][-1], out.stderr)
+
+
+def test_a_full_disk_is_one_line() -> None:
+    """No traceback from the last words either."""
+    command = f"{sys.executable} -m sparkrecipes probe --json > /dev/full"
+    out = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
+    assert (1, 1) == (out.returncode, len(out.stderr.splitlines()))

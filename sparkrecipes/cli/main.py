@@ -43,8 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as err:
         if os.environ.get("SPARKRECIPES_DEBUG"):
             raise
-        print_error(internal(err), as_json)
-        return 1
+        return print_last(internal(err), as_json)
 
 
 def run(options: Any, as_json: bool) -> int:
@@ -101,6 +100,17 @@ def print_error(err: SparkRecipesError, as_json: bool) -> None:
     print(f"error: {err.message}", file=sys.stderr)
     if err.repair:
         print(f"Next: {err.repair}", file=sys.stderr)
+
+
+def print_last(err: SparkRecipesError, as_json: bool) -> int:
+    """Say what went wrong where stdout may be what went wrong."""
+    try:
+        print_error(err, as_json)
+        sys.stdout.flush()
+    except OSError as broken:
+        print(f"error: the output cannot be written: {broken.strerror}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 1
 
 
 def internal(err: Exception) -> SparkRecipesError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,30 @@ if TYPE_CHECKING:
     )
     from sparkrecipes.schema.use_case import Recommendation
 
-console = Console(highlight=False, soft_wrap=False)
+NARROWEST = 40
+"""A terminal that says it is narrower is not believed: text would be lost."""
+
+WIDE = 1000
+"""Into a pipe or file lines are whole, so that they can be searched and copied."""
+
+
+class QuietConsole(Console):
+    """A console whose closed pipe is told, not turned into an exit code of its own."""
+
+    def on_broken_pipe(self) -> None:
+        """Let the command end as any other whose reader has gone."""
+        raise BrokenPipeError
+
+
+def new_console() -> QuietConsole:
+    """Open the console: as wide as the terminal, or whole lines where there is none."""
+    if not sys.stdout.isatty():
+        return QuietConsole(highlight=False, width=WIDE)
+    found = QuietConsole(highlight=False)
+    return found if found.width >= NARROWEST else QuietConsole(highlight=False, width=80)
+
+
+console = new_console()
 
 COLOURS = {
     "ok": "green",

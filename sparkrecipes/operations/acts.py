@@ -20,7 +20,7 @@ from sparkrecipes.operations.preflight import (
     command_for,
     inspect_image,
 )
-from sparkrecipes.operations.results import round_path, save_round
+from sparkrecipes.operations.results import require_folder, round_path, save_round
 from sparkrecipes.operations.servers import diagnose, require_server
 from sparkrecipes.operations.sizing import fit_recipe
 from sparkrecipes.operations.workspace import Place, Workspace, open_workspace, positive
@@ -138,8 +138,7 @@ def refuse_long_context(space: Workspace, wanted: Launch) -> None:
         Refused: With the longest context that the model was made for.
     """
     limit = space.catalog.model(wanted.recipe.model).context_tokens
-    stretched = any(flag.startswith("--hf-overrides") for flag in wanted.recipe.flags)
-    if wanted.context > limit and not stretched:
+    if wanted.context > limit and not wanted.is_stretched:
         raise Refused(
             f"{wanted.context:,} tokens are above the model's {limit:,}",
             code="context_above_model",
@@ -273,6 +272,7 @@ def run_round(
         )
     started = datetime.now(UTC).isoformat(timespec="seconds")
     path = round_path(started, chosen.id if chosen else "endpoint")
+    require_folder(path)
     try:
         data = standard_round.run_round(
             url,

@@ -178,6 +178,11 @@ class Launch:
         return self.users or self.recipe.serving.users
 
     @property
+    def is_stretched(self) -> bool:
+        """Whether the recipe overrides the model's own longest context."""
+        return any(flag.startswith("--hf-overrides") for flag in self.recipe.flags)
+
+    @property
     def as_measured(self) -> bool:
         """Whether these are the recipe's own settings."""
         own = self.recipe.serving
@@ -231,6 +236,12 @@ def command_for(
         gpu_memory_utilization=fraction,
         set_env=frozenset(os.environ),
     )
+    limit = space.catalog.model(recipe.model).context_tokens
+    if wanted.context > limit and not wanted.is_stretched:
+        why = (
+            *why,
+            f"{wanted.context:,} tokens are above the model's {limit:,}: launch refuses it",
+        )
     return command.model_copy(update={"warnings": (*why, *command.warnings)})
 
 

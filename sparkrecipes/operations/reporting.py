@@ -11,6 +11,7 @@ from sparkrecipes.catalog import Catalog
 from sparkrecipes.errors import Misuse
 from sparkrecipes.operations.results import latest_round, load_round
 from sparkrecipes.operations.workspace import Place, open_workspace
+from sparkrecipes.schema.recipe import Recipe
 from sparkrecipes.schema.report import WrittenReport
 from sparkrecipes.schema.round import Report, Round
 
@@ -36,8 +37,22 @@ def compare(
     chosen = recipe or measured.recipe_id
     known = opened.recipe(chosen) if chosen else None
     row = opened.october_row(known) if known else None
-    report = reports.compare(measured, row, recipe_id=known.id if known else None)
-    return report.model_copy(update={"round_file": str(path) if path else None})
+    other = other_model(opened, measured, known)
+    report = reports.compare(
+        measured, None if other else row, recipe_id=known.id if known else None
+    )
+    warnings = (other, *report.warnings) if other else report.warnings
+    return report.model_copy(
+        update={"round_file": str(path) if path else None, "warnings": warnings}
+    )
+
+
+def other_model(catalog: Catalog, measured: Round, known: Recipe | None) -> str | None:
+    """Say where a round measured another model than the one it is to be compared with."""
+    own = catalog.recipes.get(measured.recipe_id or "")
+    if own is None or known is None or own.model == known.model:
+        return None
+    return f"the round measured {own.model}, the figures are of {known.model}"
 
 
 def opened_round(

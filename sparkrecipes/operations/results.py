@@ -30,6 +30,25 @@ def round_path(started_at: str, subject: str) -> Path:
     return rounds_folder() / f"{stamp}-{re.sub(r'[^A-Za-z0-9._-]', '-', subject)[:80]}.json"
 
 
+def require_folder(path: Path) -> None:
+    """Make sure before anything is measured that it can be kept.
+
+    Raises:
+        Misuse: The folder of ``path`` cannot be made or written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        writable = os.access(path.parent, os.W_OK)
+    except OSError:
+        writable = False
+    if not writable:
+        raise Misuse(
+            f"rounds cannot be saved in {path.parent}",
+            code="data_folder",
+            repair="name a folder that you may write: export XDG_DATA_HOME=/path",
+        )
+
+
 def save_round(path: Path, data: Mapping[str, Any]) -> None:
     """Write a round as it stands, so that a reader never sees half a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -49,6 +68,8 @@ def load_round(path: Path) -> Round:
         CatalogError: The file is not a round.
     """
     try:
+        if path.exists() and not path.is_file():
+            raise Misuse(f"{path} is no file", repair="give a file that sparkrecipes round wrote")
         if path.stat().st_size > MAX_BYTES:
             raise CatalogError(
                 f"{path} is over 16 MiB: not a round", repair="give the file of a round"
