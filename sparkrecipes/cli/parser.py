@@ -45,7 +45,7 @@ def build_parser() -> Parser:
     common = common_options()
     parser = Parser(
         prog="sparkrecipes",
-        description=sparkrecipes.__doc__,
+        description=str(sparkrecipes.__doc__).splitlines()[0],
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         parents=[common],
