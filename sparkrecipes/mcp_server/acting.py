@@ -4,7 +4,7 @@ Annotations are read when the tools are registered, so nothing here is postponed
 """
 
 import time
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import anyio
 import anyio.to_thread
@@ -17,7 +17,9 @@ from sparkrecipes.mcp_server import answers, showing
 from sparkrecipes.mcp_server.consent import Consent, install_consent, require, stop_consent
 from sparkrecipes.mcp_server.house import house_of
 from sparkrecipes.mcp_server.reading import RecipeId, Tokens, Users, known_id
-from sparkrecipes.schema.job import Job
+
+if TYPE_CHECKING:
+    from sparkrecipes.schema.job import Job
 
 Ctx = Context[Any, Any]
 JobName = Annotated[str, Field(max_length=40)]
@@ -111,7 +113,7 @@ async def get_job(
     return showing.job(job)
 
 
-async def read(job_id: str, log_lines: int) -> Job:
+async def read(job_id: str, log_lines: int) -> "Job":
     """Read a job without holding up other requests."""
     return await anyio.to_thread.run_sync(lambda: jobs.get_job(job_id, log_lines=log_lines))
 

@@ -17,8 +17,6 @@ from mcp_types.version import is_version_at_least
 from pydantic import BaseModel, Field
 
 from sparkrecipes.errors import Refused
-from sparkrecipes.jobs.planning import load_plan
-from sparkrecipes.jobs.starting import is_running
 from sparkrecipes.mcp_server.house import house_of
 from sparkrecipes.mcp_server.wording import clip
 
@@ -42,6 +40,9 @@ async def install_consent(plan_id: str, ctx: Ctx) -> Elicit[Consent] | Consent:
     Raises:
         Refused: The plan is no plan, or nobody answered.
     """
+    from sparkrecipes.jobs.planning import load_plan
+    from sparkrecipes.jobs.starting import is_running
+
     if await anyio.to_thread.run_sync(is_running, plan_id):
         return Consent(ok=True)
     plan = await anyio.to_thread.run_sync(load_plan, plan_id)

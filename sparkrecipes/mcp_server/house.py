@@ -5,14 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from mcp.server.mcpserver import Context
 
 from sparkrecipes import operations
-from sparkrecipes.catalog import Catalog, open_catalog
 from sparkrecipes.catalog_files import catalog_root, catalog_state
-from sparkrecipes.schema.listing import RecipeSummary
+
+if TYPE_CHECKING:
+    from sparkrecipes.catalog import Catalog
+    from sparkrecipes.schema.listing import RecipeSummary
 
 T = TypeVar("T")
 
@@ -61,19 +64,17 @@ class House:
         """Return the open catalog, opened anew where one of its files has changed."""
         now = time.monotonic()
         if self.opened is None or now - self.looked_at > LOOK_EVERY_S:
-            root = catalog_root(None if self.settings.catalog is None else self.root())
+            # Loaded by the first question: a server that is only asked for its tools starts quick.
+            from sparkrecipes.catalog import open_catalog
+
+            given = self.settings.catalog
+            root = catalog_root(Path(given) if given else None)
             state = catalog_state(root)
             if self.opened is None or state != self.state:
                 self.opened, self.state = open_catalog(root), state
                 self.kept = {}
             self.looked_at = now
         return self.opened
-
-    def root(self) -> Any:
-        """Return the catalog's folder as it was given."""
-        from pathlib import Path
-
-        return Path(self.settings.catalog or "")
 
     def target(self) -> dict[str, Any]:
         """Return what operations need to know of the catalog and the machine."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from mcp.server.mcpserver import Context
 from pydantic import Field
@@ -15,9 +15,11 @@ from sparkrecipes.errors import Misuse
 from sparkrecipes.mcp_server import answers, showing
 from sparkrecipes.mcp_server.house import House, house_of
 from sparkrecipes.mcp_server.wording import clip
-from sparkrecipes.schema.listing import RecipeSummary
-from sparkrecipes.schema.memory import MemoryEstimate
-from sparkrecipes.schema.use_case import Reasoned, Recommendation
+
+if TYPE_CHECKING:
+    from sparkrecipes.schema.listing import RecipeSummary
+    from sparkrecipes.schema.memory import MemoryEstimate
+    from sparkrecipes.schema.use_case import Reasoned, Recommendation
 
 Ctx = Context[Any, Any]
 RecipeId = Annotated[str, Field(max_length=100)]

@@ -15,7 +15,7 @@ from mcp_types import (
     ResourceTemplateReference,
 )
 
-from sparkrecipes import agent_skills, jobs, reports
+from sparkrecipes import agent_skills, jobs
 from sparkrecipes.errors import SparkRecipesError
 from sparkrecipes.mcp_server.house import House
 from sparkrecipes.mcp_server.reading import known_id
@@ -101,6 +101,8 @@ def report_of(job_id: str) -> str:
     Raises:
         ResourceNotFoundError: There is no such job, or it has no report.
     """
+    from sparkrecipes import reports
+
     try:
         report, measured = jobs.load_report(job_id)
     except SparkRecipesError as err:

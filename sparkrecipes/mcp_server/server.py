@@ -183,15 +183,15 @@ def without_nulls(value: Any) -> Any:
 
 
 def failure(err: SparkRecipesError) -> CallToolResult:
-    """Return an error as an answer: what happened, and what to do next."""
+    """Return an error as an answer: what happened, and what to do next.
+
+    The same object as the command line's ``--json``, as text alone: clients on the TypeScript SDK
+    hold a structure to the tool's output schema even where it is an error.
+    """
     message, repair = as_tools(clip(err.message, 600)), as_tools(clip(err.repair, 400))
-    facts = {"code": err.code, "message": message, "repair": repair}
-    text = f"error {err.code}: {message}" + (f"\nNext: {repair}" if repair else "")
-    return CallToolResult(
-        content=[TextContent(type="text", text=text)],
-        structured_content={"error": facts},
-        is_error=True,
-    )
+    facts = {"error": {"code": err.code, "message": message, "repair": repair}}
+    text = json.dumps(facts, ensure_ascii=False, separators=(",", ":"))
+    return CallToolResult(content=[TextContent(type="text", text=text)], is_error=True)
 
 
 def explained(err: ToolError) -> SparkRecipesError:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from sparkrecipes.mcp_server import answers
 from sparkrecipes.mcp_server.wording import as_tools, clip, clipped, ours
-from sparkrecipes.schema.findings import CheckReport, DiagnosisReport
-from sparkrecipes.schema.job import InstallPlan, Job, JobList, JobResult
-from sparkrecipes.schema.listing import RecipeDetail, RecipeSummary
-from sparkrecipes.schema.machine import HostReport
-from sparkrecipes.schema.memory import MemoryEstimate
-from sparkrecipes.schema.recipe import Recipe
-from sparkrecipes.schema.serving import Command, ServerList, Stopped
-from sparkrecipes.schema.use_case import Reasoned
+
+if TYPE_CHECKING:
+    from sparkrecipes.schema.findings import CheckReport, DiagnosisReport
+    from sparkrecipes.schema.job import InstallPlan, Job, JobList, JobResult
+    from sparkrecipes.schema.listing import RecipeDetail, RecipeSummary
+    from sparkrecipes.schema.machine import HostReport
+    from sparkrecipes.schema.memory import MemoryEstimate
+    from sparkrecipes.schema.recipe import Recipe
+    from sparkrecipes.schema.serving import Command, ServerList, Stopped
+    from sparkrecipes.schema.use_case import Reasoned
 
 GIB = 2**30
 

@@ -14,7 +14,6 @@ import sys
 from typing import Any
 
 from sparkrecipes.errors import Misuse
-from sparkrecipes.jobs.store import state_root
 from sparkrecipes.mcp_server.house import Settings
 from sparkrecipes.mcp_server.server import build_server
 
@@ -45,7 +44,15 @@ def serve_http(settings: Settings, *, host: str = "127.0.0.1", port: int = 8765)
     token = access_token()
     app = http_app(settings, token, host=loopback(host), port=port)
     print(f"http://{host}:{port}{PATH}", file=sys.stderr)  # noqa: T201
-    uvicorn.run(app, host=host, port=port, log_level="warning", access_log=False)
+    uvicorn.run(
+        app,
+        host=host,
+        port=port,
+        log_level="warning",
+        access_log=False,
+        # A client's open stream must not keep a server that is told to end.
+        timeout_graceful_shutdown=3,
+    )
 
 
 def http_app(settings: Settings, token: str, *, host: str, port: int) -> Any:
@@ -142,6 +149,8 @@ def access_token() -> str:
                 repair=f"export {TOKEN_VARIABLE}=$(openssl rand -hex 32)",
             )
         return given
+    from sparkrecipes.jobs.store import state_root
+
     path = state_root() / "mcp_token"
     if not path.exists():
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
