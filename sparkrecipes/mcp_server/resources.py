@@ -63,6 +63,12 @@ def add_resources(server: MCPServer[Any], house: House) -> None:
         rows = [row.model_dump(mode="json", exclude_none=True) for row in house.summaries()]
         return json.dumps({"recipes": rows}, ensure_ascii=False)
 
+    add_completions(server, house)
+
+
+def add_completions(server: MCPServer[Any], house: House) -> None:
+    """Let clients complete the ids of resources."""
+
     async def complete(
         _ref: PromptReference | ResourceTemplateReference,
         argument: CompletionArgument,
