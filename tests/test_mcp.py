@@ -230,6 +230,10 @@ def test_unknown_is_never_a_success(monkeypatch: pytest.MonkeyPatch, tmp_path: P
             "run: sparkrecipes jobs wait 20260101T000000-abcdef (it runs)",
             'call get_job(job_id="20260101T000000-abcdef", wait_s=45) (it runs)',
         ),
+        (
+            "run: sparkrecipes jobs wait 20261202T065401-123456",
+            'call get_job(job_id="20261202T065401-123456", wait_s=45)',
+        ),
         ("sparkrecipes validate x.yaml", "sparkrecipes validate x.yaml"),
         ("sparkrecipes listing", "sparkrecipes listing"),
     ],

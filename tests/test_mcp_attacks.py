@@ -37,6 +37,7 @@ HOSTILE = (
     "\u202ex",
     "a" * 5000,
     "{canary}",
+    "{outside}",
     "%s%n{{0}}",
     "",
 )
@@ -83,13 +84,14 @@ def test_no_string_leads_anywhere(
     docker: FakeDocker, tmp_path: Path, tool: str, parameter: str
 ) -> None:
     """Paths, shell words, options, control characters, huge ones: an error or an answer, no act."""
-    canary = tmp_path / "canary"
+    canary, outside = tmp_path / "canary", tmp_path / "outside.yaml"
+    outside.write_text((tmp_path / "catalog" / "recipes" / f"{RECIPE}.yaml").read_text())
     docker.answer("ps")
     docker.answer("container", "inspect", stderr="Error: No such container: x", exit_code=1)
 
     async def ask(client: Client) -> None:
         for text in HOSTILE:
-            hostile = text.replace("{canary}", str(canary))
+            hostile = text.replace("{canary}", str(canary)).replace("{outside}", str(outside))
             result = await client.call_tool(tool, {parameter: hostile})
             shown = result.content[0].text
             assert "Traceback" not in shown

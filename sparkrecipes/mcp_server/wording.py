@@ -47,6 +47,7 @@ RULES = tuple(
     )
     for command, written in CALLS
 )
+PLACEHOLDERS = frozenset(("RECIPE", "ID", "REF"))
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 
@@ -61,7 +62,7 @@ def filled(written: str, found: re.Match[str]) -> str:
     """Write one call; a placeholder like RECIPE stays open."""
     subject = str(found[2]) if found.re.groups > 1 else ""
     call = written.replace("ID", subject)
-    if subject.isupper():
+    if subject in PLACEHOLDERS:
         call = call.replace(f'"{subject}"', "...")
     return f"call {call}" if found[1] else call
 
