@@ -140,9 +140,9 @@ class Pipe:
         self.process.stdin.write(json.dumps(message) + "\n")
         self.process.stdin.flush()
 
-    def call(self, name: str, **arguments: Any) -> dict[str, Any]:
+    def call(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
         """Call a tool and return its facts."""
-        result = self.ask("tools/call", {"name": name, "arguments": arguments})
+        result = self.ask("tools/call", {"name": tool, "arguments": arguments})
         assert not result.get("isError"), result
         facts: dict[str, Any] = result["structuredContent"]
         return facts
