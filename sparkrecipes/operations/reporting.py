@@ -10,7 +10,7 @@ from sparkrecipes import reports
 from sparkrecipes.catalog import Catalog
 from sparkrecipes.errors import Misuse
 from sparkrecipes.operations.results import latest_round, load_round
-from sparkrecipes.operations.workspace import Place, open_workspace
+from sparkrecipes.operations.workspace import Place, open_catalog_of
 from sparkrecipes.schema.recipe import Recipe
 from sparkrecipes.schema.report import WrittenReport
 from sparkrecipes.schema.round import Report, Round
@@ -33,7 +33,7 @@ def compare(
         Misuse: There is no such round.
     """
     measured, path = opened_round(round_file, recipe)
-    opened = open_workspace(catalog).catalog
+    opened = open_catalog_of(catalog)
     chosen = recipe or measured.recipe_id
     known = opened.recipe(chosen) if chosen else None
     row = opened.october_row(known) if known else None
