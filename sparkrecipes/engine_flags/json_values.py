@@ -9,6 +9,10 @@ from typing import Any, NamedTuple
 _SUFFIXED = re.compile(r'("(?:[^"\\]|\\.)*")|\b\d+(?:\.\d+)?[kKmMgGtT]\b')
 """A string, or a number with a suffix such as 80m, which vLLM takes for 80,000,000."""
 
+_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|([\[{])|([\]}])')
+MAX_DEPTH = 64
+"""Levels of nesting that are read: our own bound, since each Python gives up at another depth."""
+
 
 class JsonFault(NamedTuple):
     """Why a text is not JSON, and what to do."""
@@ -22,6 +26,8 @@ def json_fault(text: str) -> JsonFault | None:
 
     Keys that are given twice count as wrong: the last would win silently.
     """
+    if _depth(text) > MAX_DEPTH:
+        return JsonFault("it is nested too deep", "an engine option needs a few levels")
     try:
         _load(_SUFFIXED.sub(lambda found: found[1] or "0", text))
     except json.JSONDecodeError as error:
@@ -30,11 +36,18 @@ def json_fault(text: str) -> JsonFault | None:
             return JsonFault(message, "write { and } once")
         where = f"{error.msg} at character {error.pos + 1}"
         return JsonFault(where, "correct it; in YAML put the whole item in single quotes")
-    except RecursionError:
-        return JsonFault("it is nested too deep", "an engine option needs a few levels")
     except ValueError as error:
         return JsonFault(str(error), "correct the value")
     return None
+
+
+def _depth(text: str) -> int:
+    """Return how deep its brackets go, those in strings left out."""
+    depth = deepest = 0
+    for found in _BRACKETS.finditer(text):
+        depth += bool(found[1]) - bool(found[2])
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def _load(text: str) -> Any:
@@ -54,6 +67,6 @@ def _collapsed_is_json(text: str) -> bool:
     """Tell whether ``{{`` and ``}}`` read as ``{`` and ``}`` give JSON."""
     try:
         _load(text.replace("{{", "{").replace("}}", "}"))
-    except (ValueError, RecursionError):
+    except ValueError:
         return False
     return "{{" in text

@@ -216,7 +216,10 @@ def _tls_context() -> ssl.SSLContext:
 
 @cache
 def _authority() -> tuple[Path, Path]:
-    """Make a certificate authority and a certificate for ``HOSTS``; return both files."""
+    """Make a certificate authority and a certificate for ``HOSTS``; return both files.
+
+    They carry the key identifiers and the usage that Python 3.13 asks for (VERIFY_X509_STRICT).
+    """
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -235,12 +238,28 @@ def _authority() -> tuple[Path, Path]:
             .not_valid_before(now - datetime.timedelta(hours=1))
             .not_valid_after(now + datetime.timedelta(days=1))
         )
-        for extension in extensions:
-            builder = builder.add_extension(extension, critical=False)
+        known_by = (
+            x509.SubjectKeyIdentifier.from_public_key(key.public_key()),
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()),
+        )
+        for extension in (*known_by, *extensions):
+            critical = isinstance(extension, (x509.BasicConstraints, x509.KeyUsage))
+            builder = builder.add_extension(extension, critical=critical)
         return builder.sign(issuer_key, hashes.SHA256())
 
     root_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
-    root = issue("tests", root_key, "tests", root_key, x509.BasicConstraints(True, None))
+    signs = x509.KeyUsage(
+        key_cert_sign=True,
+        crl_sign=True,
+        digital_signature=False,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+    root = issue("tests", root_key, "tests", root_key, x509.BasicConstraints(True, None), signs)
     names = x509.SubjectAlternativeName([x509.DNSName(host) for host in HOSTS])
     leaf = issue("recorded hosts", key, "tests", root_key, names)
     pem = serialization.Encoding.PEM
