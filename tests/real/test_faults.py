@@ -17,6 +17,7 @@ import pytest
 import yaml
 
 from tests.real.conftest import TINY_IMAGE, CommandLine, docker, free_port
+from tests.support.fault_table import faults
 
 pytestmark = pytest.mark.real
 
@@ -54,13 +55,15 @@ def sparkrecipes(docker_engine: str, tiny_catalog: Path, tmp_path: Path) -> Iter
 
 
 def fails(
-    cli: CommandLine, recipe: dict[str, Any], *args: str, code: str, exit_code: int = 1, **env: str
+    cli: CommandLine, recipe: dict[str, Any], *args: str, fault: str, **env: str
 ) -> dict[str, Any]:
-    """Install with a fault: the error has this code, a repair, and no secret."""
+    """Install with a fault: exit code, code and words are those of the table, with a repair."""
     write(cli, recipe, **env)
     port = () if "--port" in args else ("--port", str(free_port()))
-    error: dict[str, Any] = cli("install", RECIPE, *port, *args, code=exit_code)["error"]
-    assert code == error["code"], error
+    row = faults()[fault]
+    error: dict[str, Any] = cli("install", RECIPE, *port, *args, code=row.exits[0])["error"]
+    assert error["code"] in row.codes, error
+    assert [] == [words for words in row.words if words not in error["message"] + error["repair"]]
     assert error["repair"]
     assert SECRET not in json.dumps(error)
     return error
@@ -78,21 +81,20 @@ def none_left() -> None:
 
 
 @pytest.mark.parametrize(
-    ("env", "code"),
+    ("env", "fault"),
     [
-        ({"MODE": "exits"}, "exited"),
-        ({"MODE": "silent"}, "not_ready"),
-        ({"MODE": "wedged"}, "wedged"),
-        ({"MODEL": "other"}, "wrong_model"),
+        ({"MODE": "exits"}, "engine ends at once"),
+        ({"MODE": "silent"}, "engine hangs while loading"),
+        ({"MODE": "wedged"}, "engine hangs when asked"),
+        ({"MODEL": "other"}, "engine serves another model"),
     ],
-    ids=["exits at once", "hangs while loading", "hangs when asked", "serves another model"],
 )
 def test_an_engine_that_does_not_get_ready(
-    sparkrecipes: CommandLine, recipe: dict[str, Any], env: dict[str, str], code: str
+    sparkrecipes: CommandLine, recipe: dict[str, Any], env: dict[str, str], fault: str
 ) -> None:
     """Each has its own name; the container that this install made is removed."""
     model = {"MODEL": recipe["served_model_name"]}
-    error = fails(sparkrecipes, recipe, code=code, **(model | env))
+    error = fails(sparkrecipes, recipe, fault=fault, **(model | env))
     assert error["message"].startswith("wait: ")
     none_left()
 
@@ -103,7 +105,7 @@ def test_a_port_that_is_taken(sparkrecipes: CommandLine, recipe: dict[str, Any])
         holder.bind(("127.0.0.1", 0))
         holder.listen()
         port = str(holder.getsockname()[1])
-        error = fails(sparkrecipes, recipe, "--port", port, code="blocked")
+        error = fails(sparkrecipes, recipe, "--port", port, fault="port taken")
     assert port in error["message"]
     none_left()
 
@@ -111,8 +113,8 @@ def test_a_port_that_is_taken(sparkrecipes: CommandLine, recipe: dict[str, Any])
 def test_a_name_that_is_taken(sparkrecipes: CommandLine, recipe: dict[str, Any]) -> None:
     """A container of somebody else has it: it is named and left alone."""
     made = docker("run", "-d", "--name", NAME, TINY_IMAGE)
-    error = fails(sparkrecipes, recipe, code="name_in_use")
-    assert "not ours" in error["message"]
+    error = fails(sparkrecipes, recipe, fault="name taken")
+    assert TINY_IMAGE in error["message"]
     assert "true" == docker("inspect", "--format", "{{.State.Running}}", made)
     docker("rm", "--force", made)
 
@@ -143,7 +145,7 @@ def test_a_killed_install_is_gone_on_with(
     os.kill(process.pid, signal.SIGKILL)
     process.wait(10)
     assert docker("ps", "--quiet", "--filter", f"name=^{NAME}$")
-    error = fails(sparkrecipes, recipe, code="not_ready", MODE="silent")
+    error = fails(sparkrecipes, recipe, fault="engine hangs while loading", MODE="silent")
     assert error["message"].startswith("wait: ")
     none_left()
 
