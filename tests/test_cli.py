@@ -174,3 +174,9 @@ def test_a_full_disk_is_one_line() -> None:
     command = f"{sys.executable} -m sparkrecipes probe --json > /dev/full"
     out = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
     assert (1, 1) == (out.returncode, len(out.stderr.splitlines()))
+
+
+def test_image_of_a_recipe_is_asked_by_its_id(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nobody has to copy the reference out of the recipe; offline that is unknown."""
+    code, answer = run(capsys, "image", AGENTS_PICK, "--offline")
+    assert (3, "vllm/vllm-openai:v0.31.0-aarch64") == (code, answer["ref"])

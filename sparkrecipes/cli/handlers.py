@@ -80,7 +80,7 @@ def fit(options: Namespace) -> BaseModel:
 
 def image(options: Namespace) -> BaseModel:
     """Check an image."""
-    return ops.check_image(options.ref, **places(options, "machine", "offline"))
+    return ops.check_image(options.ref, **places(options, "catalog", "machine", "offline"))
 
 
 def check(options: Namespace) -> BaseModel:

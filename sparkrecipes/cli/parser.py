@@ -148,7 +148,11 @@ def paths(parser: Parser) -> None:
 
 def reference(parser: Parser) -> None:
     """An image reference."""
-    parser.add_argument("ref", metavar="REF", help="an image, e.g. vllm/vllm-openai:v0.31.0")
+    parser.add_argument(
+        "ref",
+        metavar="REF",
+        help="an image, e.g. vllm/vllm-openai:v0.31.0, or a recipe for its own",
+    )
 
 
 def sizes(parser: Parser) -> None:

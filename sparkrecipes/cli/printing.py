@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -391,14 +392,23 @@ def _(answer: Report) -> None:
     bullets(answer.warnings, "!")
 
 
+def shown_as_they_went() -> bool:
+    """Tell whether the reader has the steps already: stderr and stdout are one file or pipe.
+
+    On a terminal the live line of each step has gone when the page is printed.
+    """
+    return not sys.stderr.isatty() and os.path.sameopenfile(1, 2)
+
+
 @page("InstallReport")
 def _(answer: InstallReport) -> None:
-    grid = Table.grid(padding=(0, 1))
-    grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
-    for step in answer.steps:
-        grid.add_row(coloured(step.state), f"{step.step}: {escape(step.message)}")
-    console.print(grid)
+    if not shown_as_they_went():
+        grid = Table.grid(padding=(0, 1))
+        grid.add_column(no_wrap=True)
+        grid.add_column(overflow="fold")
+        for step in answer.steps:
+            grid.add_row(coloured(step.state), f"{step.step}: {escape(step.message)}")
+        console.print(grid)
     if answer.report:
         console.print()
         print_answer(answer.report)

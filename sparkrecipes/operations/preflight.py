@@ -24,13 +24,28 @@ LOOPBACK = "127.0.0.1"
 REGISTRY_TIMEOUT_S = 20.0
 
 
-def check_image(ref: str, *, machine: Place = None, offline: bool = False) -> ImageReport:
+def check_image(
+    ref: str,
+    *,
+    catalog: Catalog | Place = None,
+    machine: Place = None,
+    offline: bool = False,
+) -> ImageReport:
     """Ask the registry whether an image runs on the machine's platform.
+
+    Args:
+        ref: An image reference, or the id of a recipe: then its image.
+        catalog: Where recipes come from.
+        machine: The target.
+        offline: True asks no network.
 
     Raises:
         Misuse: ``ref`` is not an image reference.
     """
-    return inspect_image(open_workspace(None, machine, offline=offline), ref)
+    space = open_workspace(catalog, machine, offline=offline)
+    if ref in space.catalog.recipes:
+        ref = space.catalog.recipe(ref).image.reference
+    return inspect_image(space, ref)
 
 
 def inspect_image(space: Workspace, ref: str, timeout_s: float = REGISTRY_TIMEOUT_S) -> ImageReport:

@@ -108,6 +108,7 @@ def choose(walk: Walk, words: str, context_tokens: int | None, users: int | None
                 repair=f"see why: sparkrecipes recommend {words}",
             )
         note.message = f"{answer.pick.id}: {'; '.join(answer.pick.why)}"
+        note.shown = (answer.pick.id, *answer.pick.why)
     return answer.pick.id
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,15 +16,25 @@ from sparkrecipes.operations.workspace import Workspace
 from sparkrecipes.schema.findings import CheckReport
 from sparkrecipes.schema.round import Report, Round, Step
 
+LEVELS = {"blocker": "blockers", "unknown": "unknown", "warning": "warnings", "ok": "ok"}
+"""The levels of a finding, the worst first, with the word for several."""
+
 State = Literal["done", "warned", "skipped", "failed", "simulated"]
 
 
 @dataclass
 class Note:
-    """What a step says when it ends."""
+    """What a step says when it ends.
+
+    Attributes:
+        message: One line that is kept with the step.
+        state: How it ended.
+        shown: What whoever watches is told, a line each; empty: the message.
+    """
 
     message: str = ""
     state: State = "done"
+    shown: tuple[str, ...] = ()
 
 
 @dataclass
@@ -56,7 +67,8 @@ class Walk:
         try:
             yield note
         except SparkRecipesError as err:
-            self.add(name, Note(err.message, "failed"), started)
+            # The error itself is told by whoever catches it.
+            self.add(name, Note(err.message, "failed", shown=("failed",)), started)
             raise InstallFailed(name, err, self.kept) from err
         self.add(name, note, started)
 
@@ -65,7 +77,10 @@ class Walk:
         seconds = round(time.monotonic() - started, 2)
         message = note.message or note.state
         self.steps.append(Step(step=name, state=note.state, message=message, seconds=seconds))
-        self.say(f"{name}: {message}")
+        first, *more = note.shown or (message,)
+        self.say(f"{name}: {first}")
+        for line in more:
+            self.say(f"  {line}")
 
     def measure(
         self, recipe: str, base_url: str, *, users: int | None, full: bool, simulated: bool
@@ -92,6 +107,7 @@ class Walk:
         with self.step("report") as note:
             report = compare(measured, recipe=recipe, catalog=self.space.catalog)
             note.message = report.summary
+            note.shown = (report.verdict,)
             if report.verdict in ("slower", "unstable"):
                 note.state = "warned"
         return report
@@ -99,9 +115,10 @@ class Walk:
 
 def summary_of(report: CheckReport) -> str:
     """Count a check's findings in a few words, the worst first."""
-    counts = {
-        level: sum(f.level == level for f in report.findings)
-        for level in ("blocker", "unknown", "warning", "ok")
-    }
-    found = ", ".join(f"{n} {level}" for level, n in counts.items() if n)
+    counts = Counter(f.level for f in report.findings)
+    found = ", ".join(
+        f"{counts[level]} {level if counts[level] == 1 else several}"
+        for level, several in LEVELS.items()
+        if counts[level]
+    )
     return f"{report.verdict} ({found})"
