@@ -115,7 +115,7 @@ class Walk:
 
 def summary_of(report: CheckReport) -> str:
     """Count a check's findings in a few words, the worst first."""
-    counts = Counter(f.level for f in report.findings)
+    counts: Counter[str] = Counter(f.level for f in report.findings)
     found = ", ".join(
         f"{counts[level]} {level if counts[level] == 1 else several}"
         for level, several in LEVELS.items()
