@@ -8,7 +8,7 @@ import pytest
 
 from sparkrecipes import memory
 from sparkrecipes.catalog import open_catalog
-from sparkrecipes.checks import CHECKS, CheckFacts, check, verdict_of
+from sparkrecipes.checks import CHECKS, CheckFacts, check, summary_of, verdict_of
 from sparkrecipes.schema.evidence import DoesNotRunEntry
 from sparkrecipes.schema.findings import CheckReport, Finding
 from sparkrecipes.schema.image import ImageReport
@@ -226,6 +226,25 @@ def test_verdict(levels, verdict):
 def test_unknown_that_no_start_hangs_on_is_ready():
     """Not knowing whether a repository is gated does not make a start unknown."""
     assert "ready" == verdict_of([Finding(check="gated", level="unknown", message="m")])
+
+
+@pytest.mark.parametrize(
+    ("levels", "said"),
+    [
+        ({"port": "ok"}, "ready, nothing is wrong"),
+        ({"port": "ok", "disk": "warning"}, "ready, with 1 warning"),
+        (
+            {"gated": "unknown", "disk": "unknown", "name": "warning"},
+            "ready as far as could be seen, with 1 warning; not known: gated, disk",
+        ),
+        ({"port": "blocker", "image": "unknown"}, "blocked by port, and not known: image"),
+        ({"image": "unknown"}, "not known whether it would start: image could not be seen"),
+    ],
+)
+def test_the_summary_never_hides_what_is_not_known(levels, said):
+    """A ready that rests on something nobody saw says so, in the same sentence."""
+    findings = [Finding(check=name, level=level, message="m") for name, level in levels.items()]
+    assert said == summary_of(findings)
 
 
 # This host

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from sparkrecipes.cli import main
 
+CATALOG = Path(__file__).parents[1] / "catalog"
 AGENTS_PICK = "qwen3.6-35b-a3b-nvfp4-vllm-mtp"
 LLAMA = ("fit", "llama-3.3-70b-instruct-nvfp4", "--context", "131072", "--users")
 
@@ -180,3 +182,27 @@ def test_image_of_a_recipe_is_asked_by_its_id(capsys: pytest.CaptureFixture[str]
     """Nobody has to copy the reference out of the recipe; offline that is unknown."""
     code, answer = run(capsys, "image", AGENTS_PICK, "--offline")
     assert (3, "vllm/vllm-openai:v0.31.0-aarch64") == (code, answer["ref"])
+
+
+def test_a_catalog_without_the_default_machine_is_enough(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """`download` and `wait` need a recipe and its engine; no machine is opened for them."""
+    shutil.copytree(CATALOG, tmp_path / "catalog", ignore=shutil.ignore_patterns("machines"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    where = ("--catalog", str(tmp_path / "catalog"))
+    code, answer = run(capsys, "download", AGENTS_PICK, "--offline", *where)
+    assert (1, "not_cached") == (code, answer["error"]["code"])
+    code, answer = run(capsys, "wait", AGENTS_PICK, *where)
+    assert (3, "docker_missing") == (code, answer["error"]["code"])
+
+
+def test_install_without_docker_answers_with_the_blocker(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Not with a question to Docker that nobody could answer: the check says what to mend."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    code, answer = run(capsys, "install", AGENTS_PICK, "--offline")
+    assert (1, "blocked") == (code, answer["error"]["code"])
+    assert "there is no Docker here" in answer["error"]["message"]

@@ -20,6 +20,7 @@ from sparkrecipes.cli import main
 from sparkrecipes.errors import Misuse, Refused, SparkRecipesError
 from sparkrecipes.jobs import planning, store, work
 from sparkrecipes.jobs.diary import Diary
+from sparkrecipes.operations.walk import STEPS
 from sparkrecipes.schema.job import Job, JobSpec
 from tests.support import fast_catalog
 from tests.support.fast_catalog import RECIPE
@@ -90,9 +91,7 @@ def test_a_rehearsal_walks_in_a_process_of_its_own(walked: dict[str, Any]) -> No
     # Under a second (see benchmarks/mcp_latency.py); a busy machine is given two.
     assert (True, "running") == (walked["took"] < 2.0, walked["first"].state)
     assert ("done", None) == (done.state, done.poll_after_s)
-    assert ["check", "download", "launch", "wait", "round", "report"] == [
-        step.step for step in done.steps
-    ]
+    assert list(STEPS) == [step.step for step in done.steps]
     assert done.result.simulated
     # On a busy machine a rehearsal may come out slower; what it says must agree with itself.
     assert done.result.ok == (done.result.verdict in ("matches", "faster", "not_comparable"))
@@ -150,9 +149,7 @@ def test_a_plan_says_what_would_be_done(
     plan = jobs.plan_install(RECIPE, offline=True)
     assert ("blocked", None, True) == (plan.verdict, plan.plan_id, bool(plan.blockers))
     assert "nothing can be started" in plan.next
-    assert ["check", "download", "launch", "wait", "round", "report"] == [
-        step.step for step in plan.steps
-    ]
+    assert list(STEPS) == [step.step for step in plan.steps]
     assert plan.command.startswith("docker run ")
     assert plan.minutes[0] < plan.minutes[1]
     assert not (home / "plans").exists()

@@ -56,7 +56,12 @@ def check(facts: CheckFacts) -> CheckReport:
         one, else ``ready``.
     """
     findings = tuple(finding for look in CHECKS for finding in look(facts))
-    return CheckReport(verdict=verdict_of(findings), recipe_id=facts.recipe.id, findings=findings)
+    return CheckReport(
+        verdict=verdict_of(findings),
+        summary=summary_of(findings),
+        recipe_id=facts.recipe.id,
+        findings=findings,
+    )
 
 
 def verdict_of(findings: Iterable[Finding]) -> Literal["ready", "blocked", "unknown"]:
@@ -67,3 +72,25 @@ def verdict_of(findings: Iterable[Finding]) -> Literal["ready", "blocked", "unkn
     if any(finding.level == "unknown" and finding.check in ESSENTIAL for finding in found):
         return "unknown"
     return "ready"
+
+
+def summary_of(findings: Iterable[Finding]) -> str:
+    """Say the verdict in a sentence, and name what blocks and what nobody could see."""
+    found = tuple(findings)
+    blockers, unknowns = (named(found, level) for level in ("blocker", "unknown"))
+    warnings = sum(finding.level == "warning" for finding in found)
+    also = f", and not known: {unknowns}" if unknowns else ""
+    match verdict_of(found):
+        case "blocked":
+            return f"blocked by {blockers}{also}"
+        case "unknown":
+            return f"not known whether it would start: {unknowns} could not be seen"
+    careful = f"with {warnings} warning{'s' * (warnings > 1)}" if warnings else "nothing is wrong"
+    if unknowns:
+        return f"ready as far as could be seen, {careful}; not known: {unknowns}"
+    return f"ready, {careful}"
+
+
+def named(findings: Iterable[Finding], level: str) -> str:
+    """List the checks that found something of a level, each once."""
+    return ", ".join(dict.fromkeys(f.check for f in findings if f.level == level))

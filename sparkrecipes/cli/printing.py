@@ -252,7 +252,7 @@ def _(answer: CheckReport) -> None:
         repair = f"\n[dim]-> {escape(f.repair)}[/]" if f.repair and f.level != "ok" else ""
         grid.add_row(coloured(f.level), f"{f.check}: {escape(f.message)}{repair}")
     console.print(grid)
-    console.print(f"{answer.recipe_id}: {coloured(answer.verdict)}")
+    console.print(f"{answer.recipe_id}: {coloured(answer.verdict)}: {escape(answer.summary)}")
 
 
 @page("Command")

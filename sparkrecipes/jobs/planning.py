@@ -24,6 +24,7 @@ from sparkrecipes.checks import CheckFacts, check
 from sparkrecipes.errors import Misuse, Refused, SparkRecipesError
 from sparkrecipes.jobs.store import state_root, write_whole
 from sparkrecipes.operations.preflight import DEFAULT_PORT, Launch, command_for, gather
+from sparkrecipes.operations.walk import STEPS, StepName
 from sparkrecipes.operations.workspace import Place, Workspace, open_workspace
 from sparkrecipes.schema.engine import Engine
 from sparkrecipes.schema.findings import CheckReport
@@ -362,25 +363,35 @@ def minutes(
 
 def steps(recipe: Recipe, seen: Seen, wanted: Launch, rehearse: bool) -> tuple[PlannedStep, ...]:
     """List the steps of the walk and what each would do here."""
-    if rehearse:
-        return (
-            PlannedStep(step="check", what="look at this host; what blocks is only shown"),
-            PlannedStep(step="wait", what="start a simulated server on a loopback port"),
-            PlannedStep(step="round", what="measure it; the figures are marked simulated"),
-            PlannedStep(step="report", what="compare with the published figures"),
-        )
+    what = rehearsed_steps(recipe) if rehearse else real_steps(recipe, seen, wanted)
+    return tuple(PlannedStep(step=name, what=what[name]) for name in STEPS)
+
+
+def rehearsed_steps(recipe: Recipe) -> dict[StepName, str]:
+    """Say what a rehearsal does in each step."""
+    return {
+        "check": "look at this host; what blocks is only shown",
+        "image": f"say which image would be pulled: {recipe.image.reference}",
+        "download": "say which weights would be fetched",
+        "launch": "show the command; it is not run",
+        "wait": "start a simulated server on a loopback port",
+        "round": "measure it; the figures are marked simulated",
+        "report": "compare with the published figures",
+    }
+
+
+def real_steps(recipe: Recipe, seen: Seen, wanted: Launch) -> dict[StepName, str]:
+    """Say what an install would do in each step, with what is still to be transferred."""
     repos = " and ".join(s.repo for s in (recipe.weights, recipe.drafter) if s)
     size, image = download_gb(seen, False), image_gb(seen, False)
     fetch = f"{repos}, {'?' if size is None else f'{size:g}'} GB still to come" if repos else ""
-    pull = "which is here" if image == 0 else f"{'?' if image is None else f'{image:g}'} GB to pull"
-    return (
-        PlannedStep(step="check", what="look again at image, memory, disk, Docker and port"),
-        PlannedStep(step="download", what=fetch or "nothing: the image fetches its own weights"),
-        PlannedStep(
-            step="launch",
-            what=f"start {recipe.image.reference} ({pull}) on 127.0.0.1:{wanted.port}",
-        ),
-        PlannedStep(step="wait", what="until it answers a real completion"),
-        PlannedStep(step="round", what="measure it: the quick round"),
-        PlannedStep(step="report", what="compare with the published figures"),
-    )
+    pull = f"pull {recipe.image.reference}, {'?' if image is None else f'{image:g}'} GB compressed"
+    return {
+        "check": "look again at image, memory, disk, Docker and port",
+        "image": f"{recipe.image.reference} is here" if image == 0 else pull,
+        "download": fetch or "nothing: the image fetches its own weights",
+        "launch": f"start its container on 127.0.0.1:{wanted.port}",
+        "wait": "until it answers a real completion",
+        "round": "measure it: the quick round",
+        "report": "compare with the published figures",
+    }

@@ -23,7 +23,13 @@ from sparkrecipes.operations.preflight import (
 from sparkrecipes.operations.results import require_folder, round_path, save_round
 from sparkrecipes.operations.servers import diagnose, require_server
 from sparkrecipes.operations.sizing import fit_recipe
-from sparkrecipes.operations.workspace import Place, Workspace, open_workspace, positive
+from sparkrecipes.operations.workspace import (
+    Place,
+    Workspace,
+    open_catalog_of,
+    open_workspace,
+    positive,
+)
 from sparkrecipes.schema.machine import Machine
 from sparkrecipes.schema.recipe import Recipe
 from sparkrecipes.schema.round import Round
@@ -53,10 +59,8 @@ def download(
         DownloadFailed: With what is missing and the repair.
         Unknown: The Hub could not be asked.
     """
-    space = open_workspace(catalog, offline=offline)
-    return downloads.download(
-        space.catalog.recipe(recipe), offline=offline, verify=verify, progress=progress
-    )
+    wanted = open_catalog_of(catalog).recipe(recipe)
+    return downloads.download(wanted, offline=offline, verify=verify, progress=progress)
 
 
 def launch(
@@ -191,26 +195,26 @@ def wait_until_ready(
         NotReady: With the last log lines and the known causes found in them.
         Misuse: No container of ours serves that recipe.
     """
-    space = open_workspace(catalog)
+    opened = open_catalog_of(catalog)
     server = require_server(recipe)
-    return wait_for(space, server, space.catalog.recipe(server.recipe_id), timeout_s, progress)
+    return wait_for(opened, server, opened.recipe(server.recipe_id), timeout_s, progress)
 
 
 def wait_for(
-    space: Workspace,
+    catalog: Catalog,
     server: Server,
     recipe: Recipe,
     timeout_s: float | None,
     progress: Progress | None,
 ) -> Readiness:
     """Wait for one server, and add the known causes to a failure."""
-    engine = space.catalog.engine(recipe.engine)
+    engine = catalog.engine(recipe.engine)
     try:
         return containers.wait_until_ready(
             server, recipe, engine, timeout_s=timeout_s, progress=progress
         )
     except NotReady as err:
-        found = diagnose("\n".join(err.log_tail), catalog=space.catalog).diagnoses
+        found = diagnose("\n".join(err.log_tail), catalog=catalog).diagnoses
         if not found:
             raise
         raise NotReady(

@@ -10,11 +10,11 @@ from sparkrecipes import containers
 from sparkrecipes.catalog import Catalog
 from sparkrecipes.checks import check
 from sparkrecipes.commands import image_of
-from sparkrecipes.errors import CheckFailed, LaunchFailed
+from sparkrecipes.errors import CheckFailed, LaunchFailed, Unknown
 from sparkrecipes.operations.acts import Progress, checked_digest, download, launch_in, wait_for
 from sparkrecipes.operations.journal import Journal, open_journal
 from sparkrecipes.operations.preflight import DEFAULT_PORT, LOOPBACK, Launch, command_for, gather
-from sparkrecipes.operations.walk import Note, Walk, summary_of
+from sparkrecipes.operations.walk import Note, Walk
 from sparkrecipes.operations.workspace import Place, Workspace, open_workspace
 from sparkrecipes.schema.recipe import Recipe
 from sparkrecipes.schema.round import InstallReport
@@ -88,7 +88,7 @@ def walk_all(walk: JournaledWalk, ref: str, wanted: Launch, full: bool) -> Insta
     journal, space = walk.journal, walk.space
     if journal.before:
         walk.say(f"going on after an install that did not end ({', '.join(journal.before)})")
-    running = containers.find_server(wanted.recipe.id)
+    running = find_running(wanted.recipe.id)
     if running is not None and running.state == "running":
         with walk.step("launch") as note:
             note.state, note.message = "skipped", f"{running.name} already runs"
@@ -110,6 +110,14 @@ def walk_all(walk: JournaledWalk, ref: str, wanted: Launch, full: bool) -> Insta
         return prove(walk, ref, wanted, server, full)
 
 
+def find_running(recipe_id: str) -> Server | None:
+    """Find our container of a recipe; where Docker does not answer, the check says why."""
+    try:
+        return containers.find_server(recipe_id)
+    except Unknown:
+        return None
+
+
 def require_ready(space: Workspace, wanted: Launch) -> str:
     """Check a recipe and refuse what is blocked, unless forced.
 
@@ -125,7 +133,7 @@ def require_ready(space: Workspace, wanted: Launch) -> str:
             repair=blockers[0].repair,
             findings=[f"{f.check}: {f.message}" for f in blockers],
         )
-    return summary_of(report)
+    return report.summary
 
 
 def pull(walk: Walk, wanted: Launch) -> tuple[str | None, str]:
@@ -200,7 +208,7 @@ def prove(walk: Walk, ref: str, wanted: Launch, server: Server, full: bool) -> I
     """Wait for a server, measure it and compare it with the published figures."""
     recipe = wanted.recipe
     with walk.step("wait") as note:
-        ready = wait_for(walk.space, server, recipe, None, walk.progress)
+        ready = wait_for(walk.space.catalog, server, recipe, None, walk.progress)
         note.message = f"answers at {ready.base_url} after {ready.seconds:.0f} s"
     measured = walk.measure(ref, ready.base_url, users=wanted.users, full=full, simulated=False)
     report = walk.compare(ref, measured)

@@ -9,7 +9,7 @@ from sparkrecipes.errors import Misuse
 from sparkrecipes.operations.acts import Progress
 from sparkrecipes.operations.preflight import Launch, command_for, gather
 from sparkrecipes.operations.sizing import recommend
-from sparkrecipes.operations.walk import Walk, summary_of
+from sparkrecipes.operations.walk import Walk
 from sparkrecipes.operations.workspace import Place, open_workspace
 from sparkrecipes.rehearsal import EngineDouble
 from sparkrecipes.schema.evidence import EvidenceRow, WorkloadSet
@@ -66,6 +66,8 @@ def rehearse(
     row = require_timing(space.catalog, wanted.recipe)
     show_checks(walk, wanted)
     command = command_for(space, wanted)
+    with walk.step("image") as note:
+        note.state, note.message = "simulated", f"would pull {wanted.recipe.image.reference}"
     with walk.step("download") as note:
         note.state, note.message = "simulated", would_fetch(wanted.recipe)
     with walk.step("launch") as note:
@@ -140,7 +142,7 @@ def show_checks(walk: Walk, wanted: Launch) -> None:
             registry_timeout_s=REGISTRY_TIMEOUT_S,
         )
         report = check(facts)
-        note.message = f"a real install here would be {summary_of(report)}"
+        note.message = f"a real install here: {report.summary}"
         note.state = "done" if report.verdict == "ready" else "warned"
     for finding in report.findings:
         if finding.level in ("blocker", "unknown"):

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 from sparkrecipes.errors import InstallFailed, SparkRecipesError
 from sparkrecipes.operations.acts import Progress, run_round
 from sparkrecipes.operations.reporting import compare
 from sparkrecipes.operations.workspace import Workspace
-from sparkrecipes.schema.findings import CheckReport
 from sparkrecipes.schema.round import Report, Round, Step
 
-LEVELS = {"blocker": "blockers", "unknown": "unknown", "warning": "warnings", "ok": "ok"}
-"""The levels of a finding, the worst first, with the word for several."""
-
 State = Literal["done", "warned", "skipped", "failed", "simulated"]
+
+StepName = Literal["check", "image", "download", "launch", "wait", "round", "report"]
+STEPS: tuple[StepName, ...] = get_args(StepName)
+"""The steps of every walk, in order: what a plan shows is what an install and a rehearsal walk."""
 
 
 @dataclass
@@ -59,8 +58,11 @@ class Walk:
             self.progress(line)
 
     @contextmanager
-    def step(self, name: str) -> Iterator[Note]:
-        """Walk one step; an error ends the walk and names the step and what is kept."""
+    def step(self, name: StepName | Literal["recommend"]) -> Iterator[Note]:
+        """Walk one step; an error ends the walk and names the step and what is kept.
+
+        Only a rehearsal of a use case recommends first.
+        """
         note = Note()
         started = time.monotonic()
         self.say(f"{name} ...")
@@ -111,14 +113,3 @@ class Walk:
             if report.verdict in ("slower", "unstable"):
                 note.state = "warned"
         return report
-
-
-def summary_of(report: CheckReport) -> str:
-    """Count a check's findings in a few words, the worst first."""
-    counts: Counter[str] = Counter(f.level for f in report.findings)
-    found = ", ".join(
-        f"{counts[level]} {level if counts[level] == 1 else several}"
-        for level, several in LEVELS.items()
-        if counts[level]
-    )
-    return f"{report.verdict} ({found})"

@@ -24,6 +24,8 @@ class CheckReport(Frozen):
 
     verdict: Literal["ready", "blocked", "unknown"]
     """blocked with any blocker; else unknown with an unknown that a start hangs on; else ready."""
+    summary: Text
+    """The verdict in a sentence, with what is not known: that is never left unsaid."""
     recipe_id: Id | None
     findings: tuple[Finding, ...]
 

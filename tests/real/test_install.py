@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from sparkrecipes.operations.walk import STEPS
 from tests.real.conftest import CommandLine, docker, free_port
 from tests.support.hub import Hub, HubRepo
 
@@ -60,8 +61,7 @@ def test_install_walks_from_nothing_to_a_proven_endpoint(
     """Check, download, launch, wait, smoke, round, report; again is no second start; then stop."""
     port = str(free_port())
     installed = sparkrecipes("install", RECIPE, "--port", port)
-    expected = {"check", "image", "download", "launch", "wait", "round", "report"}
-    assert dict.fromkeys(expected, "done") == steps_of(installed)
+    assert [(step, "done") for step in STEPS] == list(steps_of(installed).items())
     assert (True, False) == (installed["ok"], installed["simulated"])
     assert f"http://127.0.0.1:{port}" == installed["base_url"]
     check_round(installed["round"])
