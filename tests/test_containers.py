@@ -4,7 +4,6 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from copy import deepcopy
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -19,14 +18,10 @@ from sparkrecipes.errors import LaunchFailed, Misuse, NotReady, Refused, ServerE
 from sparkrecipes.schema.engine import Engine
 from sparkrecipes.schema.recipe import Recipe
 from sparkrecipes.schema.serving import Command, Server
-from tests.support.fake_docker import FakeDocker
+from tests.support.fake_docker import ID, NAME, FakeDocker, described
 
 DATA = Path(__file__).parent / "data" / "docker"
-RECORDED = json.loads((DATA / "inspect.json").read_text())
 RUN_FAILURES = json.loads((DATA / "run_failures.json").read_text())
-LABEL = "org.sparkrecipes.recipe"
-ID = RECORDED["container"]["Id"]
-NAME = "sparkrecipes-demo"
 HI = {"choices": [{"message": {"role": "assistant", "content": "one two three"}}]}
 
 
@@ -47,15 +42,6 @@ def recipe() -> Recipe:
 def engine() -> Engine:
     """The engine file of vLLM."""
     return open_catalog().engine("vllm")
-
-
-def described(state: str = "running", *, recipe_id: str | None = "demo", **changes: Any) -> str:
-    """Return what ``docker container inspect`` was recorded to say of one container."""
-    item = deepcopy(RECORDED["container"])
-    item["Name"] = f"/{NAME}"
-    item["State"] = RECORDED["states"][state] | changes.pop("State", {})
-    item["Config"]["Labels"] = {LABEL: recipe_id} if recipe_id else {}
-    return json.dumps([item | changes])
 
 
 def ours(fake: FakeDocker, *states: str, **changes: Any) -> None:
@@ -159,14 +145,14 @@ def test_every_known_failure_was_seen() -> None:
 def test_docker_that_is_not_installed_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a docker program each question is unknown, and a launch fails with the repair."""
+    """Without a docker program nothing is known, whether asked or acted: one exit code, 3."""
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(Unknown) as asked:
         containers.list_servers()
     assert "docker_missing" == asked.value.code
-    with pytest.raises(LaunchFailed) as acted:
+    with pytest.raises(Unknown) as acted:
         containers.launch(command(), recipe_id="demo")
-    assert "docker_missing" == acted.value.code
+    assert ("docker_missing", 3) == (acted.value.code, acted.value.exit_code)
     assert "install Docker" in acted.value.repair
     assert containers.local_image_platform("tiny:1") is None
     assert containers.restart_token(NAME) is None

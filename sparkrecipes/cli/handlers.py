@@ -113,10 +113,8 @@ def diagnose(options: Namespace) -> BaseModel:
             repair="run: sparkrecipes diagnose server.log",
         )
     if options.server:
-        text = "\n".join(ops.server_logs(options.server, lines=2000).lines)
-    else:
-        text = read_log(options.file)
-    return ops.diagnose(text, **places(options, "catalog"))
+        return ops.diagnose_server(options.server, **places(options, "catalog"))
+    return ops.diagnose(read_log(options.file), **places(options, "catalog"))
 
 
 def read_log(file: str) -> str:
@@ -146,7 +144,7 @@ def status(_options: Namespace) -> BaseModel:
 
 def logs(options: Namespace) -> BaseModel:
     """Show a container's log."""
-    return ops.server_logs(options.recipe, lines=options.lines)
+    return ops.server_logs(options.recipe, lines=options.lines, **places(options, "catalog"))
 
 
 def download(options: Namespace) -> BaseModel:
@@ -202,7 +200,7 @@ def round_(options: Namespace) -> BaseModel:
 
 def stop(options: Namespace) -> BaseModel:
     """Stop a container."""
-    return ops.stop(options.recipe)
+    return ops.stop(options.recipe, **places(options, "catalog"))
 
 
 def install(options: Namespace) -> BaseModel:

@@ -245,7 +245,7 @@ def speed(parser: Parser) -> None:
 
 def timeout(parser: Parser) -> None:
     """A deadline."""
-    parser.add_argument("--timeout", type=float, metavar="S", help="default: the recipe's")
+    parser.add_argument("--timeout", type=seconds, metavar="S", help="default: the recipe's")
 
 
 def lines(parser: Parser) -> None:
@@ -277,6 +277,15 @@ def count(text: str) -> int:
     value = int(found[1]) * (1024 if found[2] else 1) if found else 0
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return value
+
+
+def seconds(text: str) -> float:
+    """Read a time above 0, in seconds."""
+    found = re.fullmatch(r"\d{1,9}(\.\d+)?", text)
+    value = float(text) if found else 0.0
+    if value <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
     return value
 
 

@@ -10,6 +10,7 @@ from sparkrecipes.containers.pulling import pull_image
 from sparkrecipes.containers.readiness import wait_for_endpoint, wait_until_ready
 from sparkrecipes.containers.servers import (
     find_server,
+    last_words,
     list_servers,
     local_image_platform,
     logs,
@@ -19,6 +20,7 @@ from sparkrecipes.containers.servers import (
 
 __all__ = [
     "find_server",
+    "last_words",
     "launch",
     "list_servers",
     "local_image_platform",

@@ -182,6 +182,9 @@ Source: recorded from docker 28.2 against engine 20.10, and NVIDIA/nvidia-docker
 NVIDIA/nvidia-container-toolkit#1537, docker/docs#13140, ollama/ollama#7540.
 """
 
+UNREACHABLE = frozenset(("docker_missing", "docker_not_running", "docker_denied"))
+"""Failures in which Docker was not asked at all, so that nothing is known: neither yes nor no."""
+
 UNKNOWN_FAILURE = Failure(
     "docker_failed", "", "Docker did not do what was asked", "see: docker info"
 )

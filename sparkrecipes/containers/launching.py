@@ -5,9 +5,16 @@ from __future__ import annotations
 import re
 from urllib.parse import urlsplit
 
-from sparkrecipes.containers.docker import Answer, Explained, docker, explain, run
+from sparkrecipes.containers.docker import (
+    UNREACHABLE,
+    Answer,
+    Explained,
+    docker,
+    explain,
+    run,
+)
 from sparkrecipes.containers.servers import Container, act, inspect_one
-from sparkrecipes.errors import LaunchFailed, Misuse
+from sparkrecipes.errors import LaunchFailed, Misuse, Unknown
 from sparkrecipes.schema.serving import Command, Server
 
 LAUNCH_TIMEOUT_S = 3600.0
@@ -32,6 +39,7 @@ def launch(command: Command, *, recipe_id: str) -> Server:
 
     Raises:
         LaunchFailed: With a code, what Docker said, and the repair.
+        Unknown: Docker could not be asked at all, so that nothing was tried.
         Misuse: The command is a compose or systemd file.
     """
     if command.format != "docker":
@@ -91,7 +99,7 @@ def name_holder(answer: Answer, command: Command) -> Container | None:
 
 def launch_failed(
     answer: Answer, command: Command, recipe_id: str, holder: Container | None
-) -> LaunchFailed:
+) -> LaunchFailed | Unknown:
     """Say why a launch failed and what to do."""
     port = urlsplit(command.base_url).port or 0
     said = explain(
@@ -103,6 +111,8 @@ def launch_failed(
             "recipe": recipe_id,
         },
     )
+    if said.code in UNREACHABLE:
+        return Unknown(said.message, code=said.code, repair=said.repair)
     if holder is not None:
         said = name_taken(holder)
     elif said.code == "port_in_use" and (others := publishers(port)):

@@ -9,7 +9,7 @@ from pathlib import PurePath
 from typing import Any, get_args
 
 from sparkrecipes.commands import LABEL, container_name
-from sparkrecipes.containers.docker import Answer, docker, explain
+from sparkrecipes.containers.docker import UNREACHABLE, Answer, docker, explain
 from sparkrecipes.diagnosis import redact
 from sparkrecipes.errors import Misuse, Refused, ServerError, Unknown
 from sparkrecipes.schema.serving import Server, ServerList, ServerLogs, Stopped
@@ -45,6 +45,7 @@ class Container:
         restarts: How often Docker started it again.
         started_at: Last start, ISO 8601; None before the first.
         base_url: Where its published port is reached from this host.
+        error: Why Docker could not start it, in Docker's words; an empty string where it could.
     """
 
     id: str
@@ -57,6 +58,7 @@ class Container:
     restarts: int
     started_at: str | None
     base_url: str | None
+    error: str
 
     @property
     def ended(self) -> bool:
@@ -114,6 +116,18 @@ def logs(name: str, *, lines: int = 50) -> ServerLogs:
         Refused: A container has it, but is not ours.
         Unknown: Docker could not be asked.
     """
+    container = owned(name)
+    return ServerLogs(name=container.name, lines=log_tail(container.id, lines))
+
+
+def owned(name: str) -> Container:
+    """Return our container of a recipe or with a name, a running one first.
+
+    Raises:
+        Misuse: No container of ours has that name.
+        Refused: A container has it, but is not ours.
+        Unknown: Docker could not be asked.
+    """
     found = matching(name)
     if not found:
         refuse_foreign(name, "its log is not shown")
@@ -122,7 +136,26 @@ def logs(name: str, *, lines: int = 50) -> ServerLogs:
             code="no_server",
             repair="run: sparkrecipes status",
         )
-    return ServerLogs(name=found[0].name, lines=log_tail(found[0].id, lines))
+    return found[0]
+
+
+def last_words(name: str) -> str:
+    """Return the end of a container's log, and how it ended where it did, as text to diagnose.
+
+    The kernel and Docker kill without a word in the log; the state says so in the words of
+    ``docker inspect``.
+
+    Raises:
+        Misuse: No container of ours has that name.
+        Refused: A container has it, but is not ours.
+        Unknown: Docker could not be asked.
+    """
+    container = owned(name)
+    lines = log_tail(container.id, MOST_LINES)
+    if container.ended:
+        state = {"ExitCode": container.exit_code, "OOMKilled": container.oom_killed}
+        lines += (f'"State": {json.dumps(state)}', container.error)
+    return "\n".join(lines)
 
 
 def log_tail(container_id: str, lines: int) -> tuple[str, ...]:
@@ -184,10 +217,13 @@ def act(*args: str, timeout_s: float = 60.0) -> None:
 
     Raises:
         ServerError: Docker did not do it.
+        Unknown: Docker could not be asked.
     """
     answer = docker(*args, timeout_s=timeout_s)
     if not answer.ok and not is_gone(answer):
         said = explain(answer)
+        if said.code in UNREACHABLE:
+            raise unknown(answer)
         raise ServerError(said.message, code=said.code, repair=said.repair)
 
 
@@ -316,6 +352,7 @@ def read(item: dict[str, Any]) -> Container:
         restarts=int(item.get("RestartCount", 0)),
         started_at=None if started == NEVER else started,
         base_url=published_url(item),
+        error=redact(str(state.get("Error") or "")),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from mcp.server.mcpserver import Context
@@ -280,15 +280,16 @@ def diagnose(
             code="bad_arguments",
             repair="see servers with list_servers()",
         )
-    lines: Iterable[str] = ()
+    catalog = house_of(ctx).catalog()
     if server is not None:
-        lines = operations.server_logs(known_id(server), lines=2000).lines
-        log = "\n".join(lines)
+        found = operations.diagnose_server(known_id(server), catalog=catalog)
+        return showing.diagnosed(
+            found, operations.server_logs(server, lines=8, catalog=catalog).lines
+        )
     if len(log or "") > MOST_LOG_BYTES:
         raise Misuse(
             f"log is over {MOST_LOG_BYTES // 1024} kB",
             code="too_large",
             repair="give the last 2000 lines of it, or server",
         )
-    found = operations.diagnose(log or "", catalog=house_of(ctx).catalog())
-    return showing.diagnosed(found, tuple(lines)[-8:])
+    return showing.diagnosed(operations.diagnose(log or "", catalog=catalog), ())

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
         download,
         launch,
         run_round,
-        stop,
         wait_until_ready,
     )
     from sparkrecipes.operations.installation import install
@@ -22,9 +21,11 @@ if TYPE_CHECKING:
     from sparkrecipes.operations.reporting import compare, write_report
     from sparkrecipes.operations.servers import (
         diagnose,
+        diagnose_server,
         list_servers,
         probe_machine,
         server_logs,
+        stop,
     )
     from sparkrecipes.operations.simulation import rehearse
     from sparkrecipes.operations.sizing import estimate_memory, recommend
@@ -34,6 +35,7 @@ __all__ = [
     "check_recipe",
     "compare",
     "diagnose",
+    "diagnose_server",
     "download",
     "estimate_memory",
     "get_recipe",
@@ -56,9 +58,16 @@ __all__ = [
 MODULES = {
     "recipes": ("list_recipes", "get_recipe", "validate_recipe"),
     "sizing": ("recommend", "estimate_memory"),
-    "servers": ("probe_machine", "list_servers", "server_logs", "diagnose"),
+    "servers": (
+        "probe_machine",
+        "list_servers",
+        "server_logs",
+        "stop",
+        "diagnose",
+        "diagnose_server",
+    ),
     "preflight": ("check_image", "check_recipe", "render_command"),
-    "acts": ("download", "launch", "wait_until_ready", "run_round", "stop"),
+    "acts": ("download", "launch", "wait_until_ready", "run_round"),
     "reporting": ("compare", "write_report"),
     "installation": ("install",),
     "simulation": ("rehearse",),

@@ -33,9 +33,12 @@ from sparkrecipes.operations.workspace import (
 from sparkrecipes.schema.machine import Machine
 from sparkrecipes.schema.recipe import Recipe
 from sparkrecipes.schema.round import Round
-from sparkrecipes.schema.serving import Command, DownloadReport, Readiness, Server, Stopped
+from sparkrecipes.schema.serving import Command, DownloadReport, Readiness, Server
 
 Progress = Callable[[str], None]
+
+LONGEST_WAIT_S = 86_400.0
+"""A day: the largest models load in minutes."""
 
 
 def download(
@@ -193,10 +196,16 @@ def wait_until_ready(
 
     Raises:
         NotReady: With the last log lines and the known causes found in them.
-        Misuse: No container of ours serves that recipe.
+        Misuse: No container of ours serves that recipe, or a deadline that cannot be.
     """
+    if timeout_s is not None and not 0 < timeout_s < LONGEST_WAIT_S:
+        raise Misuse(
+            f"a deadline of {timeout_s:g} s cannot be",
+            code="bad_timeout",
+            repair=f"give --timeout in seconds, above 0 and below {LONGEST_WAIT_S:.0f}",
+        )
     opened = open_catalog_of(catalog)
-    server = require_server(recipe)
+    server = require_server(recipe, opened)
     return wait_for(opened, server, opened.recipe(server.recipe_id), timeout_s, progress)
 
 
@@ -267,7 +276,7 @@ def run_round(
     space = open_workspace(catalog, machine)
     positive("--users", users)
     chosen = space.catalog.recipe(recipe) if recipe else None
-    server = None if base_url or recipe is None else require_server(recipe)
+    server = None if base_url or recipe is None else require_server(recipe, space.catalog)
     url = base_url or (server.base_url if server else None)
     if url is None:
         raise Misuse(
@@ -322,12 +331,3 @@ def read_result(data: dict[str, Any]) -> Round:
             repair="is the server up and the model's name right? run: sparkrecipes status",
         )
     return round_
-
-
-def stop(recipe: str) -> Stopped:
-    """Stop and remove the container of ours that serves a recipe; nothing else is touched.
-
-    Raises:
-        Refused: A container of that name is not ours.
-    """
-    return containers.stop(recipe)

@@ -7,7 +7,14 @@ one after the other, and the last one stays. Every call is noted.
 
 import json
 import sys
+from copy import deepcopy
 from pathlib import Path
+from typing import Any
+
+RECORDED = json.loads((Path(__file__).parents[1] / "data" / "docker" / "inspect.json").read_text())
+LABEL = "org.sparkrecipes.recipe"
+ID = RECORDED["container"]["Id"]
+NAME = "sparkrecipes-demo"
 
 PROGRAM = """#!{python} -IS
 import json, os, sys
@@ -28,6 +35,15 @@ sys.stdout.write(answer["stdout"])
 sys.stderr.write(answer["stderr"])
 sys.exit(answer["exit_code"])
 """
+
+
+def described(state: str = "running", *, recipe_id: str | None = "demo", **changes: Any) -> str:
+    """Return what ``docker container inspect`` was recorded to say of one container."""
+    item = deepcopy(RECORDED["container"])
+    item["Name"] = f"/{NAME}"
+    item["State"] = RECORDED["states"][state] | changes.pop("State", {})
+    item["Config"]["Labels"] = {LABEL: recipe_id} if recipe_id else {}
+    return json.dumps([item | changes])
 
 
 class FakeDocker:
