@@ -39,8 +39,25 @@ def _repeated(path: PathInTree, key: str | None, values: Iterable[str]) -> Itera
         seen.add(value)
 
 
+def _repeated_ids(file: EvidenceFile) -> Iterator[Fault]:
+    """Find ids that are there twice in lists that a recipe may point at."""
+    seen: set[str] = set()
+    for key in ("rows", "single_stream", "ladders", "acceptance_by_position"):
+        for at, one in enumerate(getattr(file, key)):
+            if one.id in seen:
+                message = f"{one.id} is there twice"
+                yield Fault((key, at, "id"), "duplicate_id", message, "keep one of them")
+            seen.add(one.id)
+
+
 def _evidence(file: EvidenceFile, ids: Ids) -> Iterator[Fault]:
-    yield from _repeated(("rows",), "id", (row.id for row in file.rows))
+    yield from _repeated_ids(file)
+    yield from _repeated(("quantities",), "id", (one.id for one in file.quantities))
+    for key in ("single_stream", "ladders", "acceptance_by_position"):
+        for at, configured in enumerate(getattr(file, key)):
+            if configured.model is not None:
+                where = (key, at, "model")
+                yield from _unknown(where, "model", configured.model, ids("models"))
     for at, row in enumerate(file.rows):
         try:
             datetime.date.fromisoformat(row.date)

@@ -14,6 +14,7 @@ from sparkrecipes.schema.engine import Engine
 from sparkrecipes.schema.evidence import Evidence, split_reference
 from sparkrecipes.schema.model import Model
 from sparkrecipes.schema.recipe import Recipe
+from sparkrecipes.strict_yaml import PathInTree
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,19 +88,24 @@ def _build(recipe: Recipe, around: Around) -> Iterator[Fault]:
 
 def _evidence(recipe: Recipe, around: Around) -> Iterator[Fault]:
     for at, ref in enumerate(recipe.evidence):
-        name, mark, row_id = ref.partition("#")
-        if name not in around.evidence_ids:
-            near = nearest(name, around.evidence_ids)
-            repair = f"did you mean {near[0]}#{row_id}?" if near else "write <evidence file>#<row>"
-            message = f"there is no evidence set {name}"
-            yield Fault(("evidence", at), "unknown_evidence", message, repair)
-        elif found := around.evidence(name):
-            rows = [row.id for row in found.rows]
-            if not mark or row_id not in rows:
-                near = nearest(row_id, rows) or rows[:3]
-                message = f"{name} has no row {row_id}" if mark else f"{ref} names no row"
-                repair = f"did you mean {name}#{near[0]}?"
-                yield Fault(("evidence", at), "unknown_evidence", message, repair)
+        yield from _reference(ref, ("evidence", at), around, rows_only=True)
+    for at, near in enumerate(recipe.resembles):
+        yield from _reference(near.row, ("resembles", at, "row"), around, rows_only=False)
+
+
+def _reference(ref: str, where: PathInTree, around: Around, *, rows_only: bool) -> Iterator[Fault]:
+    name, mark, row_id = ref.partition("#")
+    if name not in around.evidence_ids:
+        near = nearest(name, around.evidence_ids)
+        repair = f"did you mean {near[0]}#{row_id}?" if near else "write <evidence file>#<row>"
+        yield Fault(where, "unknown_evidence", f"there is no evidence set {name}", repair)
+    elif found := around.evidence(name):
+        rows = [row.id for row in found.rows] if rows_only else list(found.ids)
+        if not mark or row_id not in rows:
+            near = nearest(row_id, rows) or rows[:3]
+            message = f"{name} has no row {row_id}" if mark else f"{ref} names no row"
+            repair = f"did you mean {name}#{near[0]}?" if near else f"{name} measured no recipe"
+            yield Fault(where, "unknown_evidence", message, repair)
 
 
 def _context(recipe: Recipe, around: Around) -> Iterator[Fault]:
@@ -222,7 +228,7 @@ RULES: tuple[Rule, ...] = (
     _rule("model", _known_model),
     _rule("engine", _known_engine),
     _rule("model quant weights", _build),
-    _rule("evidence", _evidence),
+    _rule("evidence resembles", _evidence),
     _rule("model serving flags", _context),
     _rule("engine capabilities flags", _parsers),
     _rule("model capabilities", _modalities),

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from sparkrecipes.schema.base import Frozen, Id, KvCacheDtype, Text, Tokens, Users
+from sparkrecipes.schema.readings import (
+    AcceptanceByPosition,
+    Conditions,
+    Ladder,
+    Measurement,
+    Percent,
+    Quantity,
+    Rate,
+)
 from sparkrecipes.schema.recipe import RecipeFile, SpeculativeMethod
-
-Rate = Annotated[float, Field(ge=0)]
-Percent = Annotated[float, Field(ge=0, le=100)]
 
 
 class Figures(Frozen):
@@ -113,10 +119,31 @@ class EvidenceFile(Frozen):
     memory_note: Text
     """What that figure is, and how it may be read."""
     sources: Annotated[tuple[Text, ...], Field(min_length=1)]
-    rows: Annotated[tuple[EvidenceRow, ...], Field(min_length=1)]
+    date: Text | None = None
+    """When it was measured, as printed; null where rows say it, or the source does not."""
+    interest: Text | None = None
+    """What the publisher may gain by these figures."""
+    conditions: Conditions | None = None
+    rows: tuple[EvidenceRow, ...] = ()
     by_workload: tuple[WorkloadSet, ...] = ()
+    single_stream: tuple[Measurement, ...] = ()
+    ladders: tuple[Ladder, ...] = ()
+    acceptance_by_position: tuple[AcceptanceByPosition, ...] = ()
+    quantities: tuple[Quantity, ...] = ()
     findings: tuple[Text, ...] = ()
     contradictions: tuple[Text, ...] = ()
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Ids of everything that can be pointed at, in the file's order."""
+        groups = (self.rows, self.single_stream, self.ladders, self.acceptance_by_position)
+        return tuple(one.id for group in groups for one in group)
+
+    @model_validator(mode="after")
+    def _something(self) -> Self:
+        if not (self.ids or self.quantities):
+            raise ValueError("an evidence set without a figure")
+        return self
 
 
 class Evidence(EvidenceFile):

@@ -88,6 +88,15 @@ class Serving(Frozen):
     """Fraction of the total memory that the engine takes; null leaves it to the engine."""
 
 
+class Resemblance(Frozen):
+    """A published figure of nearly this configuration."""
+
+    row: Text
+    """``<evidence file>#<id of a figure there>``."""
+    differs: Text
+    """What differs from what was measured."""
+
+
 class RecipeFile(Frozen):
     """One file of ``catalog/recipes/``; its name is the recipe's id."""
 
@@ -130,6 +139,8 @@ class RecipeFile(Frozen):
     """What to know before choosing it."""
     evidence: tuple[Text, ...] = ()
     """Rows that measured it, each ``<evidence file>#<row id>``."""
+    resembles: tuple[Resemblance, ...] = ()
+    """Figures of nearly this configuration; they are shown, and never make it measured."""
     sources: Annotated[tuple[Text, ...], Field(min_length=1)]
     """Where the configuration comes from."""
 
