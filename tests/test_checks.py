@@ -8,11 +8,19 @@ import pytest
 
 from sparkrecipes import memory
 from sparkrecipes.catalog import open_catalog
-from sparkrecipes.checks import CHECKS, CheckFacts, check, summary_of, verdict_of
+from sparkrecipes.checks import CHECKS, CheckFacts, HubProblem, check, summary_of, verdict_of
+from sparkrecipes.operations import diagnose, render_command
 from sparkrecipes.schema.evidence import DoesNotRunEntry
 from sparkrecipes.schema.findings import CheckReport, Finding
 from sparkrecipes.schema.image import ImageReport
-from sparkrecipes.schema.machine import DiskSpace, DockerSeen, GpuSeen, HostReport
+from sparkrecipes.schema.machine import (
+    DiskSpace,
+    DockerSeen,
+    GpuSeen,
+    HostReport,
+    LiveMemory,
+    MemoryUser,
+)
 from sparkrecipes.schema.recipe import LocalBuild, WeightsSource
 from sparkrecipes.schema.serving import Server
 from sparkrecipes.weights_cache import CachedRepo
@@ -53,6 +61,7 @@ def host(**changes) -> HostReport:
                 memory_total_bytes=None,
             ),
         ),
+        cuda_version="13.0",
         docker=DockerSeen(state="ok", version="28.2.2", gpu_runtime=True),
         disks=(
             DiskSpace(what="weights", path="/w", free_bytes=900 * GB, total_bytes=1000 * GB),
@@ -83,6 +92,7 @@ def image(**changes) -> ImageReport:
         compressed_bytes=10 * GB,
         reason="there",
         entrypoint=("vllm", "serve"),
+        cuda_version="13.0.1",
     )
     return report.model_copy(update=changes)
 
@@ -155,6 +165,7 @@ def facts(
         does_not_run=shelf.does_not_run,
         local_image=False,
         env_set=frozenset({"HF_TOKEN", "NGC_API_KEY"}),
+        hub_token=True,
         offline=False,
     )
     return replace(gathered, **changes)
@@ -191,6 +202,7 @@ def test_every_recipe_is_judged_and_every_finding_has_its_repair(recipe_id, wher
         "weights": None,
         "servers": None,
         "env_set": frozenset(),
+        "hub_token": False,
         "local_image": None,
     }
     report = check(facts(recipe_id, **(elsewhere if where != "spark" else {})))
@@ -288,6 +300,65 @@ def test_c63_gpu_runtime(runtime, level):
     )
 
 
+@pytest.mark.parametrize(
+    ("built", "served", "level"),
+    [
+        ("13.0.1", "13.0", "ok"),
+        ("12.8", "13.0", "ok"),
+        ("13.2.0", "13.0", "warning"),
+        ("14.0", "13.0", "blocker"),
+        (None, "13.0", "unknown"),
+        ("13.0", None, "unknown"),
+    ],
+)
+def test_c74_driver_serves_the_cuda_of_the_image(built, served, level):
+    """C74: image CUDA 13.2, driver 13.0: `driver 580+` is satisfied and still wrong."""
+    given = facts(host=host(cuda_version=served), image=image(cuda_version=built))
+    finding = one(given, "cuda")
+    assert level == finding.level
+    assert level != "warning" or "error 803 or 804, or run without the GPU" in finding.message
+    assert level not in ("warning", "blocker") or "older CUDA" in finding.repair
+
+
+def test_cuda_of_the_image_that_is_here_counts():
+    """What Docker has is what runs, whatever the tag means at the registry by now."""
+    given = facts(image=image(cuda_version="13.0"), local_image_cuda="14.1")
+    assert "blocker" == one(given, "cuda").level
+    assert [] == found(check(facts(host=host(gpus=()))), "cuda")
+
+
+def test_c64_stale_description_of_the_gpu():
+    """C64: the CDI file of the driver before the last update: seen before a start fails on it."""
+    old = DockerSeen(state="ok", gpu_runtime=True, cdi_driver="575.57.08")
+    finding = one(facts(host=host(docker=old)), "gpu_toolkit")
+    assert "warning" == finding.level
+    assert "575.57.08" in finding.message
+    assert "580.95.05" in finding.message
+    assert "nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml" in finding.repair
+    assert "nvidia-ctk cdi list" in finding.repair
+    same = DockerSeen(state="ok", gpu_runtime=True, cdi_driver="580.95.05")
+    assert "ok" == one(facts(host=host(docker=same)), "gpu_toolkit").level
+
+
+@pytest.mark.parametrize("recipe_id", sorted(open_catalog().recipes))
+def test_c73_no_command_asks_for_the_nvidia_runtime(recipe_id):
+    """C73: --runtime nvidia gives error 803 where --gpus all works: ours is always --gpus."""
+    argv = render_command(recipe_id).argv
+    assert "--gpus" in argv
+    assert [] == [word for word in argv if word.startswith("--runtime")]
+
+
+def test_c73_the_error_itself_is_known():
+    """C73: whoever started it otherwise is told what to change."""
+    log = (
+        "RuntimeError: Unexpected error from cudaGetDeviceCount(). ... Error 803: system has "
+        "unsupported display driver / cuda driver combination"
+    )
+    (found_cause,) = diagnose(log).diagnoses
+    assert "cuda_compat_conflict" == found_cause.id
+    assert "--gpus all" in found_cause.remedy
+
+
 def test_machine_without_gpu_needs_no_gpu():
     """A machine file without a GPU asks for neither driver nor toolkit nor fraction."""
     machine = catalog().machine("dgx-spark").model_copy(update={"gpu": None})
@@ -320,6 +391,19 @@ def test_c67_port_of_a_host_process():
     assert "publish=8000" in finding.repair
 
 
+def test_port_of_a_container_that_nobody_listens_for():
+    """Without a userland proxy the host's port looks free: the container that has it is named."""
+    finding = one(facts(port_free=True, port_holder="the container webui"), "port")
+    assert "blocker" == finding.level
+    assert "not ours: the container webui" in finding.message
+
+
+def test_port_of_a_process_that_may_be_seen():
+    """Whose it is, where the kernel tells this user."""
+    finding = one(facts(port_free=False, port_holder="the process ollama (pid 4711)"), "port")
+    assert "the process ollama (pid 4711)" in finding.message
+
+
 def test_port_that_nobody_could_look_at_is_unknown():
     """Unknown is never free."""
     assert "unknown" == check(facts(port_free=None)).verdict
@@ -332,6 +416,14 @@ def test_c69_name_of_our_own_container(state, level):
     """C69: our running server of the recipe is in the way; a left-over one can be removed."""
     finding = one(facts(servers=(server(state=state),)), "name")
     assert (level, True) == (finding.level, f"sparkrecipes stop {RECIPE}" in finding.repair)
+
+
+def test_c69_name_of_a_foreign_container():
+    """C69: a container of somebody else has the name: it is named, and never ours to remove."""
+    holder = f"sparkrecipes-{RECIPE} (nginx, exited)"
+    finding = one(facts(name_holder=holder), "name")
+    assert ("blocker", True) == (finding.level, holder in finding.message)
+    assert "sparkrecipes stop" not in finding.repair
 
 
 def test_missing_key_of_the_engine():
@@ -490,6 +582,28 @@ def test_running_servers_are_what_to_stop():
     assert NIM not in finding.repair
 
 
+def test_whoever_is_in_the_way_is_named():
+    """Memory that others hold, whoever started them: names and sizes, the largest first."""
+    others = (
+        MemoryUser(kind="container", name="webui", host_bytes=40 * GIB, gpu_bytes=None),
+        MemoryUser(kind="gpu_process", name="ollama", pid=7, host_bytes=None, gpu_bytes=20 * GIB),
+        MemoryUser(kind="gpu_process", name="python3", pid=8, host_bytes=None, gpu_bytes=None),
+    )
+    live = LiveMemory(
+        mem_total_bytes=121 * GIB,
+        mem_available_bytes=30 * GIB,
+        page_cache_bytes=None,
+        swap_total_bytes=None,
+        swap_used_bytes=None,
+        users=others,
+    )
+    named = "in the way: webui (40.0 GiB), ollama (20.0 GiB), python3"
+    assert named in one(facts(available_gib=30, live=live), "start_memory").message
+    tight = facts(live=live)
+    changed = tight.estimate.model_copy(update={"verdict_now": "does_not_fit"})
+    assert named in one(replace(tight, estimate=changed), "memory_now").message
+
+
 @pytest.mark.parametrize(
     ("verdict", "level"),
     [("fits", "ok"), ("tight", "warning"), ("does_not_fit", "blocker"), ("unknown", "unknown")],
@@ -567,19 +681,45 @@ def test_revision(wanted, level):
 @pytest.mark.parametrize(
     ("changes", "levels"),
     [
-        ({"gated": True, "weights": None}, ["warning"]),
+        ({"gated": True, "weights": None}, ["blocker"]),
         ({"gated": None, "weights": None}, ["unknown"]),
         ({"gated": False, "weights": None}, []),
         ({"gated": True}, []),
-        ({"gated": True, "weights": None, "env_set": frozenset({"HF_TOKEN"})}, []),
+        ({"gated": True, "weights": None, "hub_token": True}, []),
+        ({"gated": True, "weights": None, "download_bytes": 7}, []),
     ],
 )
 def test_gated_repository(changes, levels):
-    """A gated repository needs a token, unless it is here already."""
-    given = facts(**{"env_set": frozenset(), **changes})
+    """A gated repository needs a token, unless it is here, or the Hub itself gives its files."""
+    given = facts(**{"hub_token": False, **changes})
     findings = found(check(given), "gated")
     assert levels == [finding.level for finding in findings]
     assert all("HF_TOKEN" in finding.repair for finding in findings)
+
+
+@pytest.mark.parametrize(
+    ("changes", "level", "said"),
+    [
+        ({"download_bytes": 24 * GB}, "ok", "24.0 GB to fetch"),
+        ({"download_bytes": 0}, "ok", "all here"),
+        (
+            {"hub_problem": HubProblem("gated_no_token", "it is gated", "hf auth login", True)},
+            "blocker",
+            "it is gated",
+        ),
+        (
+            {"hub_problem": HubProblem("no_network", "no answer", "check the network", False)},
+            "unknown",
+            "not known: no answer",
+        ),
+    ],
+)
+def test_what_the_hub_says(changes, level, said):
+    """The Hub's own answer: what is to be fetched, a no with its repair, or nothing known."""
+    finding = one(facts(weights=None, **changes), "hub")
+    assert (level, True) == (finding.level, said in finding.message)
+    assert level == "ok" or finding.repair
+    assert [] == found(check(facts()), "hub")
 
 
 def disks(weights_free, docker_free, total=(1000 * GB, 400 * GB)) -> HostReport:
@@ -632,6 +772,17 @@ def test_unknown_sizes_are_unknown():
     report = check(given)
     assert ["unknown", "unknown"] == [finding.level for finding in found(report, "disk")]
     assert "ready" == report.verdict
+    assert "not known: disk" in report.summary
+
+
+def test_a_size_that_is_not_known_is_asked_for():
+    """Nobody is told to make room where only a size is unknown: that is what is to be found out."""
+    given = facts(image=image(compressed_bytes=None))
+    finding = found(check(given), "disk")[1]
+    reference = given.recipe.image.reference
+    assert f"ask for the size: sparkrecipes image {reference}" == finding.repair
+    offline = found(check(replace(given, offline=True)), "disk")[1]
+    assert offline.repair.startswith("with a network and without --offline, ask for the size")
 
 
 def test_known_part_of_an_unknown_size_can_be_too_much():

@@ -9,16 +9,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 
-from sparkrecipes.checks import host, image, memory, settings, weights
-from sparkrecipes.checks.facts import CheckFacts
+from sparkrecipes.checks import host, image, memory, place, settings, weights
+from sparkrecipes.checks.facts import CheckFacts, HubProblem
 from sparkrecipes.schema.findings import CheckReport, Finding
 
-__all__ = ["CHECKS", "ESSENTIAL", "CheckFacts", "check", "verdict_of"]
+__all__ = [
+    "CHECKS",
+    "ESSENTIAL",
+    "CheckFacts",
+    "HubProblem",
+    "check",
+    "summary_of",
+    "verdict_of",
+]
 
 CHECKS: tuple[Callable[[CheckFacts], Iterator[Finding]], ...] = (
     settings.check_does_not_run,
     host.check_platform,
     host.check_gpu,
+    host.check_cuda,
     host.check_docker,
     host.check_gpu_toolkit,
     host.check_secrets,
@@ -32,10 +41,11 @@ CHECKS: tuple[Callable[[CheckFacts], Iterator[Finding]], ...] = (
     memory.check_start_memory,
     memory.check_estimate_warnings,
     weights.check_weights,
+    weights.check_hub,
     weights.check_gated,
     weights.check_disk,
-    host.check_port,
-    host.check_name,
+    place.check_port,
+    place.check_name,
 )
 """Every check, in the order in which its findings are shown."""
 

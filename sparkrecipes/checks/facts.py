@@ -8,7 +8,7 @@ from sparkrecipes.schema.engine import Engine
 from sparkrecipes.schema.evidence import DoesNotRunEntry
 from sparkrecipes.schema.findings import Finding
 from sparkrecipes.schema.image import ImageReport
-from sparkrecipes.schema.machine import HostReport, Machine
+from sparkrecipes.schema.machine import HostReport, LiveMemory, Machine
 from sparkrecipes.schema.memory import MemoryEstimate
 from sparkrecipes.schema.recipe import Recipe
 from sparkrecipes.schema.serving import Server
@@ -16,6 +16,23 @@ from sparkrecipes.weights_cache import CachedRepo
 
 GIB = 2**30
 GB = 10**9
+
+
+@dataclass(frozen=True)
+class HubProblem:
+    """Why the Hub did not say what is still to be fetched.
+
+    Attributes:
+        code: A stable word, e.g. ``gated_no_token``.
+        message: In a sentence.
+        repair: The next step.
+        known: Whether that is a no (gated, missing, no room); else nothing is known.
+    """
+
+    code: str
+    message: str
+    repair: str
+    known: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,18 +45,24 @@ class CheckFacts:
         machine: The machine that it is meant for.
         host: The machine that we are on.
         estimate: Its memory, for the context and users asked for.
+        live: Who holds memory now; None where this host is not the target, or does not say.
         image: What the registry says; None where it was not asked.
         weights: The weights in the local cache; None where they are not there.
         drafter: The drafter in the local cache.
         port: Port of this host that it would be published on.
         port_free: Whether that is free; None where nobody could say.
+        port_holder: Who has it, in words: a container of any owner, else a process.
         servers: Our containers; None where Docker could not be asked.
+        name_holder: A container that has the recipe's name and is not ours, in words.
         does_not_run: What is known not to run.
         local_image: Whether Docker has the image here; None where it could not be asked.
         env_set: Names of the environment variables that are set; never their values.
         offline: Whether no network may be asked.
         local_image_platform: Platform of the image that Docker has, e.g. ``linux/arm64``.
+        local_image_cuda: CUDA that it was built with, where it says so.
+        hub_token: Whether the Hub's client would send a token.
         download_bytes: What is still to be fetched as the Hub counts it; None: by the estimate.
+        hub_problem: Why the Hub did not say that; None where it did, or was not asked.
         gated: Whether the Hub wants an accepted licence for the weights; None where unknown.
     """
 
@@ -58,8 +81,14 @@ class CheckFacts:
     local_image: bool | None
     env_set: frozenset[str]
     offline: bool
+    live: LiveMemory | None = None
+    port_holder: str | None = None
+    name_holder: str | None = None
     local_image_platform: str | None = None
+    local_image_cuda: str | None = None
+    hub_token: bool = False
     download_bytes: int | None = None
+    hub_problem: HubProblem | None = None
     gated: bool | None = None
 
     @property

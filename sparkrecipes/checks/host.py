@@ -1,4 +1,4 @@
-"""Checks of this host: is it the machine, can Docker be used, is the place free."""
+"""Checks of this host: is it the machine, does its driver serve the image, can Docker be used."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from sparkrecipes.checks.facts import CheckFacts, blocker, ok, unknown, warning
 from sparkrecipes.schema.findings import Finding
-from sparkrecipes.schema.serving import Server
 
 DOCKER_REPAIRS = {
     "missing": "install Docker Engine: sudo apt-get install -y docker.io",
@@ -21,6 +20,16 @@ TOOLKIT_REPAIR = (
     "sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl restart docker"
 )
 """Source: https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html"""
+
+CDI_REPAIR = (
+    "sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml, then look: nvidia-ctk cdi list"
+)
+"""Source: https://github.com/NVIDIA/nvidia-container-toolkit/issues/1537"""
+
+CUDA_REPAIR = (
+    "update DGX OS, which brings the driver: sudo apt-get update && sudo apt-get dist-upgrade; or "
+    "take an image that was built with an older CUDA"
+)
 
 SECRET_SOURCES = {
     "NGC_API_KEY": "make a key at https://org.ngc.nvidia.com/setup/api-keys, then: ",
@@ -67,6 +76,41 @@ def check_gpu(facts: CheckFacts) -> Iterator[Finding]:
         )
 
 
+def check_cuda(facts: CheckFacts) -> Iterator[Finding]:
+    """The driver must serve the CUDA that the image was built with.
+
+    Within one major release an older driver serves most of a newer CUDA; an image that brings a
+    compatibility library for it can fail all the same (errors 803 and 804), and some engines then
+    go on without the GPU.
+
+    Source: https://docs.nvidia.com/deploy/cuda-compatibility/ and
+    https://github.com/noonghunna/club-3090/issues/633
+    """
+    if facts.machine.gpu is None or not facts.host.gpus:
+        return
+    built = facts.image.cuda_version if facts.image else None
+    built = facts.local_image_cuda or built
+    served = facts.host.cuda_version
+    if served is None:
+        message = "which CUDA the driver serves could not be seen"
+        yield unknown("cuda", message, "see the first lines of: nvidia-smi")
+    elif built is None:
+        yield unknown(
+            "cuda",
+            f"the driver serves CUDA {served}; which one the image was built with is not known",
+            f"see its environment (CUDA_VERSION): docker image inspect "
+            f"{facts.recipe.image.reference}",
+        )
+    elif _release(built) <= _release(served):
+        yield ok("cuda", f"the driver serves CUDA {served}; the image was built with {built}")
+    else:
+        same = _release(built)[0] == _release(served)[0]
+        make = warning if same else blocker
+        but = ": it may fail with CUDA error 803 or 804, or run without the GPU" if same else ""
+        message = f"the image was built with CUDA {built}, and the driver serves {served} only{but}"
+        yield make("cuda", message, CUDA_REPAIR)
+
+
 def check_docker(facts: CheckFacts) -> Iterator[Finding]:
     """Docker must answer, to us."""
     docker = facts.host.docker
@@ -90,7 +134,15 @@ def check_gpu_toolkit(facts: CheckFacts) -> Iterator[Finding]:
     docker = facts.host.docker
     if facts.machine.gpu is None or docker.state != "ok":
         return
-    if docker.gpu_runtime:
+    driver = next((gpu.driver for gpu in facts.host.gpus if gpu.driver), None)
+    if docker.gpu_runtime and docker.cdi_driver and driver and docker.cdi_driver != driver:
+        yield warning(
+            "gpu_toolkit",
+            f"the GPU's description for containers (CDI) is of driver {docker.cdi_driver}, and "
+            f"{driver} runs: a start may say: unresolvable CDI devices",
+            CDI_REPAIR,
+        )
+    elif docker.gpu_runtime:
         yield ok("gpu_toolkit", "Docker can give containers the GPU")
     elif docker.gpu_runtime is False:
         yield blocker(
@@ -107,52 +159,6 @@ def check_gpu_toolkit(facts: CheckFacts) -> Iterator[Finding]:
         )
 
 
-def check_port(facts: CheckFacts) -> Iterator[Finding]:
-    """The port must be free before a load of many minutes, not only after it."""
-    port = facts.port
-    if facts.port_free is None:
-        yield unknown("port", f"whether port {port} is free could not be seen", _who_holds(port))
-    elif facts.port_free:
-        yield ok("port", f"port {port} is free")
-    elif holder := _holder(facts):
-        yield blocker(
-            "port",
-            f"port {port} is taken by our {holder.name} ({holder.recipe_id})",
-            f"sparkrecipes stop {holder.recipe_id}, or choose another: --port {_next(port)}",
-        )
-    else:
-        yield blocker(
-            "port",
-            f"port {port} is taken by something that is not ours",
-            f"choose another: --port {_next(port)}; to see who has it: {_who_holds(port)}",
-        )
-
-
-def check_name(facts: CheckFacts) -> Iterator[Finding]:
-    """Only one container can have the recipe's name."""
-    recipe_id = facts.recipe.id
-    if facts.servers is None:
-        if facts.host.docker.state == "ok":
-            message = "whether a server of this recipe exists could not be seen"
-            yield unknown("name", message, "see: sparkrecipes status")
-        return
-    same = [server for server in facts.servers if server.recipe_id == recipe_id]
-    running = next((server for server in same if server in facts.running), None)
-    stop = f"sparkrecipes stop {recipe_id}"
-    if running:
-        where = f" at {running.base_url}" if running.base_url else ""
-        yield blocker(
-            "name",
-            f"{running.name} of this recipe is {running.state} already{where}",
-            f"use it, or stop it first: {stop}",
-        )
-    elif same:
-        message = f"a container of ours with this name is left over ({same[0].state})"
-        yield warning("name", message, f"remove it: {stop}")
-    else:
-        yield ok("name", "no other server of this recipe exists")
-
-
 def check_secrets(facts: CheckFacts) -> Iterator[Finding]:
     """Keys that the engine needs must be set; only their names are ever looked at."""
     for name in facts.engine.secrets:
@@ -166,18 +172,7 @@ def check_secrets(facts: CheckFacts) -> Iterator[Finding]:
             )
 
 
-def _holder(facts: CheckFacts) -> Server | None:
-    end = f":{facts.port}"
-    return next((s for s in facts.running if s.base_url and end == _port_of(s.base_url)), None)
-
-
-def _port_of(base_url: str) -> str:
-    return f":{base_url.rstrip('/').removesuffix('/v1').rpartition(':')[2]}"
-
-
-def _next(port: int) -> int:
-    return port + 1 if port < 65535 else 8000
-
-
-def _who_holds(port: int) -> str:
-    return f"docker ps --filter publish={port}; ss -ltnp 'sport = :{port}'"
+def _release(version: str) -> tuple[int, int]:
+    """Return major and minor of a version; what comes behind them does not count."""
+    major, minor = (*version.split("."), "0")[:2]
+    return int(major), int(minor)

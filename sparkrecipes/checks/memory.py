@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from sparkrecipes.checks.facts import GIB, CheckFacts, blocker, gib, ok, unknown, warning
 from sparkrecipes.memory.startup import START_MARGIN_BYTES, StartCheck, start_check
 from sparkrecipes.schema.findings import Finding
+from sparkrecipes.schema.machine import MemoryUser
 
+MOST_NAMED = 3
 TOLD_BY_START = "the engine would refuse to start now"
 """How the estimate begins to warn of what ``check_start_memory`` judges."""
 
@@ -54,9 +56,10 @@ def check_memory_now(facts: CheckFacts) -> Iterator[Finding]:
     if estimate.verdict_now == "fits":
         yield ok("memory_now", f"{free}; {need}")
     elif estimate.verdict_now == "tight":
-        yield warning("memory_now", f"{free}; {need}: that may be tight", _free(facts))
+        tight = f"{free}; {need}: that may be tight{_in_the_way(facts)}"
+        yield warning("memory_now", tight, _free(facts))
     elif estimate.verdict_now == "does_not_fit":
-        yield blocker("memory_now", f"{free}, too little: {need}", _free(facts))
+        yield blocker("memory_now", f"{free}, too little: {need}{_in_the_way(facts)}", _free(facts))
     else:
         yield unknown("memory_now", f"{free}; what is needed cannot be bounded", _free(facts))
 
@@ -75,7 +78,7 @@ def check_start_memory(facts: CheckFacts) -> Iterator[Finding]:
         f"{gib(start.needs_bytes)} free"
     )
     if not start.starts:
-        message = f"{wants}; only {gib(available)} are"
+        message = f"{wants}; only {gib(available)} are{_in_the_way(facts)}"
         yield blocker("start_memory", message, _lower(facts, start))
     elif start.needs_bytes + START_MARGIN_BYTES > available:
         message = f"{wants}; {gib(available)} are, which is barely enough"
@@ -132,6 +135,17 @@ def _smaller(facts: CheckFacts) -> str:
         context = estimate.max_context_at_users
         return f"ask for a shorter context: {ask} {context} --users {estimate.users}"
     return "choose a smaller build: sparkrecipes list"
+
+
+def _in_the_way(facts: CheckFacts) -> str:
+    """Name who holds memory now, the largest first, whoever started it."""
+    users = facts.live.users[:MOST_NAMED] if facts.live else ()
+    names = [f"{user.name} ({gib(held)})" if (held := _held(user)) else user.name for user in users]
+    return f"; in the way: {', '.join(names)}" if names else ""
+
+
+def _held(user: MemoryUser) -> int:
+    return max(user.host_bytes or 0, user.gpu_bytes or 0)
 
 
 def _free(facts: CheckFacts) -> str:

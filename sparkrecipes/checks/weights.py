@@ -36,21 +36,40 @@ def check_weights(facts: CheckFacts) -> Iterator[Finding]:
         yield from _present("drafter", recipe.drafter, facts.drafter, recipe.id)
 
 
+def check_hub(facts: CheckFacts) -> Iterator[Finding]:
+    """What the Hub itself says of target and drafter, where it was asked: the download's plan."""
+    problem = facts.hub_problem
+    if problem is None:
+        if facts.download_bytes is not None:
+            amount = f"{gb(facts.download_bytes)} to fetch" if facts.download_bytes else "all here"
+            yield ok("hub", f"target and drafter can be had: {amount}")
+    elif problem.known:
+        yield blocker("hub", problem.message, problem.repair)
+    else:
+        message = f"what is still to be fetched is not known: {problem.message}"
+        yield unknown("hub", message, problem.repair)
+
+
 def check_gated(facts: CheckFacts) -> Iterator[Finding]:
-    """A gated repository is only fetched with a token of an account that accepted its licence."""
+    """A gated repository is only fetched with a token of an account that accepted its licence.
+
+    Where the Hub itself has answered, ``hub`` says whether it gives the files.
+    """
     source = facts.recipe.weights
     here = facts.weights is not None and facts.weights.complete is not False
-    if source is None or here or facts.gated is False or "HF_TOKEN" in facts.env_set:
+    if source is None or here or facts.gated is False or facts.hub_token:
+        return
+    if facts.download_bytes is not None or (facts.hub_problem and facts.hub_problem.known):
         return
     repair = (
         f"accept the licence at https://huggingface.co/{source.repo}, then: hf auth login "
         "(or export HF_TOKEN=...)"
     )
     if facts.gated:
-        message = f"{source.repo} is gated, and HF_TOKEN is not set"
-        yield warning("gated", message, repair)
+        message = f"{source.repo} is gated, and there is no token (HF_TOKEN or hf auth login)"
+        yield blocker("gated", message, repair)
     else:
-        message = f"whether {source.repo} is gated is not known, and HF_TOKEN is not set"
+        message = f"whether {source.repo} is gated is not known, and there is no token"
         yield unknown("gated", message, f"if the download is refused: {repair}")
 
 
@@ -62,12 +81,23 @@ def check_disk(facts: CheckFacts) -> Iterator[Finding]:
     if facts.recipe.weights is None:
         own_need, pull_need = NOTHING, _sum(own_need, pull_need)
     if weights and docker and _same_disk(weights, docker):
-        yield _room(weights, "weights and image", _sum(own_need, pull_need))
+        yield _room(weights, "weights and image", _sum(own_need, pull_need), _ask_sizes(facts))
         return
     if weights:
-        yield _room(weights, "weights", own_need)
+        yield _room(weights, "weights", own_need, _ask_sizes(facts))
     if docker:
-        yield _room(docker, "image", pull_need)
+        yield _room(docker, "image", pull_need, _ask_sizes(facts))
+
+
+def _ask_sizes(facts: CheckFacts) -> str:
+    """Say how a size that nobody knows is found out: of the image, of the weights, or of both."""
+    again = "with a network and without --offline, " if facts.offline else ""
+    asks = []
+    if _image_need(facts)[1] is None:
+        asks.append(f"sparkrecipes image {facts.recipe.image.reference}")
+    if _weights_need(facts)[1] is None:
+        asks.append(f"sparkrecipes check {facts.recipe.id}")
+    return f"{again}ask for the size: {'; '.join(asks)}"
 
 
 def _present(
@@ -140,7 +170,7 @@ def _same_disk(one: DiskSpace, other: DiskSpace) -> bool:
     return None not in sizes and sizes == (other.total_bytes, other.free_bytes)
 
 
-def _room(disk: DiskSpace, what: str, need: Need) -> Finding:
+def _room(disk: DiskSpace, what: str, need: Need, how_to_size: str) -> Finding:
     other = "use another disk: export HF_HOME=..." if disk.what == "weights" else "docker system df"
     repair = f"make room at {disk.path} ({other})"
     if disk.free_bytes is None:
@@ -157,7 +187,7 @@ def _room(disk: DiskSpace, what: str, need: Need) -> Finding:
     if low > disk.free_bytes:
         return blocker("disk", message, repair)
     if high is None:
-        return unknown("disk", message, repair)
+        return unknown("disk", message, how_to_size)
     if high > disk.free_bytes:
         return warning("disk", f"{message}, which may be too much", repair)
     return ok("disk", message)

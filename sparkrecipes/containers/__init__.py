@@ -10,21 +10,27 @@ from sparkrecipes.containers.pulling import pull_image
 from sparkrecipes.containers.readiness import wait_for_endpoint, wait_until_ready
 from sparkrecipes.containers.servers import (
     find_server,
+    foreign_holder,
     last_words,
     list_servers,
+    local_image,
     local_image_platform,
     logs,
+    publisher_of,
     restart_token,
     stop,
 )
 
 __all__ = [
     "find_server",
+    "foreign_holder",
     "last_words",
     "launch",
     "list_servers",
+    "local_image",
     "local_image_platform",
     "logs",
+    "publisher_of",
     "pull_image",
     "restart_token",
     "stop",

@@ -12,6 +12,7 @@ from sparkrecipes.commands import LABEL, container_name
 from sparkrecipes.containers.docker import UNREACHABLE, Answer, docker, explain
 from sparkrecipes.diagnosis import redact
 from sparkrecipes.errors import Misuse, Refused, ServerError, Unknown
+from sparkrecipes.images import cuda_version
 from sparkrecipes.schema.serving import Server, ServerList, ServerLogs, Stopped
 
 STOP_GRACE_S = 30
@@ -250,6 +251,50 @@ def local_image_platform(reference: str) -> str | None:
     """
     answer = docker("image", "inspect", "--format", "{{.Os}}/{{.Architecture}}", reference)
     return answer.stdout.strip() or None if answer.ok else None
+
+
+@dataclass(frozen=True)
+class LocalImage:
+    """An image that this host has.
+
+    Attributes:
+        platform: E.g. ``linux/arm64``.
+        cuda_version: CUDA that it was built with, where it says so.
+    """
+
+    platform: str
+    cuda_version: str | None
+
+
+def local_image(reference: str) -> LocalImage | None:
+    """Look at an image that this host has; None where it is not here or nobody could say."""
+    answer = docker("image", "inspect", "--format", "{{json .}}", reference)
+    if not answer.ok:
+        return None
+    try:
+        seen = json.loads(answer.stdout)
+        env = dict(item.split("=", 1) for item in (seen["Config"] or {}).get("Env") or ())
+        return LocalImage(f"{seen['Os']}/{seen['Architecture']}", cuda_version(env))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def publisher_of(port: int) -> str | None:
+    """Name the running container of any owner that publishes a port; None: none, or unknown."""
+    answer = docker("ps", "--filter", f"publish={port}", "--format", "{{.Names}}")
+    names = answer.stdout.split() if answer.ok else []
+    return names[0] if names else None
+
+
+def foreign_holder(recipe_id: str) -> str | None:
+    """Describe the container that has a recipe's name and is not ours; None: none, or unknown."""
+    try:
+        found = inspect_one(container_name(recipe_id))
+    except Unknown:
+        return None
+    if found is None or found.recipe_id is not None:
+        return None
+    return f"{found.name} ({found.image}, {found.state})"
 
 
 def refuse_foreign(name: str, consequence: str) -> None:

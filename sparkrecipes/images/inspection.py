@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -248,6 +248,15 @@ def _size(count: int) -> str:
     return f"{count / GB:.2f} GB" if count >= GB // 10 else f"{count / 10**6:.2f} MB"
 
 
+def cuda_version(env: Mapping[str, str]) -> str | None:
+    """Return the CUDA that an image was built with, as NVIDIA's base images state it.
+
+    Source: https://gitlab.com/nvidia/container-images/cuda (ENV CUDA_VERSION of every image)
+    """
+    stated = env.get("CUDA_VERSION", "").strip()
+    return stated if re.fullmatch(r"\d{1,3}(\.\d{1,4}){1,3}", stated) else None
+
+
 def _cuda_arch_list(config: ImageConfig) -> str | None:
     """Return what the image's kernels were built for, if it says so in a readable way."""
     listed = config.env.get("TORCH_CUDA_ARCH_LIST", "").strip()
@@ -272,6 +281,7 @@ def _report(reference: ImageReference, platform: str, seen: Seen) -> ImageReport
         reason=seen.reason,
         repair=seen.repair,
         entrypoint=seen.config.entrypoint if seen.config else None,
+        cuda_version=cuda_version(seen.config.env) if seen.config else None,
         cuda_arch_list=_cuda_arch_list(seen.config) if seen.config else None,
     )
 

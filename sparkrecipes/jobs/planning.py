@@ -12,7 +12,7 @@ import re
 import secrets
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
@@ -23,7 +23,13 @@ from sparkrecipes.catalog import Catalog
 from sparkrecipes.checks import CheckFacts, check
 from sparkrecipes.errors import Misuse, Refused, SparkRecipesError
 from sparkrecipes.jobs.store import state_root, write_whole
-from sparkrecipes.operations.preflight import DEFAULT_PORT, Launch, command_for, gather
+from sparkrecipes.operations.gathering import (
+    DEFAULT_PORT,
+    facts_of_plan,
+    facts_of_trouble,
+    gather,
+)
+from sparkrecipes.operations.preflight import Launch, command_for
 from sparkrecipes.operations.walk import STEPS, StepName
 from sparkrecipes.operations.workspace import Place, Workspace, open_workspace
 from sparkrecipes.schema.engine import Engine
@@ -54,15 +60,11 @@ class Seen:
         facts: What the checks look at.
         report: What they found.
         weights: What is still to be fetched; None where that is not known.
-        trouble: Why it is not known, or an empty string.
-        trouble_blocks: Whether that stops an install (gated, no room), not only leaves it open.
     """
 
     facts: CheckFacts
     report: CheckReport
     weights: downloads.DownloadPlan | None
-    trouble: str = ""
-    trouble_blocks: bool = False
 
 
 def plan_install(
@@ -118,9 +120,8 @@ def plan_install(
         port=port,
         engine_digest=digest_of(engine),
     )
-    blocked = seen.report.verdict == "blocked" or seen.trouble_blocks
     plan = None
-    if rehearse or not blocked:
+    if rehearse or seen.report.verdict != "blocked":
         plan = new_plan(spec, command, summary(space, wanted, seen, rehearse))
     return shown(space, wanted, seen, command, plan, rehearse)
 
@@ -147,13 +148,11 @@ def look(space: Workspace, wanted: Launch, rehearse: bool) -> Seen:
             wanted.users,
             wanted.port,
             registry_timeout_s=REGISTRY_TIMEOUT_S,
+            ask_hub=False,
         )
         weights, err = fetch.result()
-    report = check(facts)
-    if err is None:
-        return Seen(facts, report, weights)
-    text = f"{err.message}; {err.repair}" if err.repair else err.message
-    return Seen(facts, report, None, text, err.exit_code != 3)
+    facts = replace(facts, **(facts_of_trouble(err) if err else facts_of_plan(weights)))
+    return Seen(facts, check(facts), weights)
 
 
 def attempt(ask: Callable[[], T]) -> tuple[T | None, SparkRecipesError | None]:
@@ -285,8 +284,6 @@ def shown(
         level: [f"{f.check}: {f.message}" for f in findings if f.level == level]
         for level in ("blocker", "unknown", "warning")
     }
-    if seen.trouble:
-        by_level["blocker" if seen.trouble_blocks else "unknown"].append(f"weights: {seen.trouble}")
     repairs = [f.repair for f in findings if f.level == "blocker" and f.repair]
     low, high, basis = minutes(space, recipe, seen, rehearse)
     reserved = seen.facts.estimate.reservation_bytes or seen.facts.estimate.total_bytes
@@ -294,7 +291,7 @@ def shown(
         plan_id=plan[0] if plan else None,
         recipe_id=recipe.id,
         rehearse=rehearse,
-        verdict="blocked" if by_level["blocker"] else seen.report.verdict,
+        verdict=seen.report.verdict,
         context_tokens=wanted.context,
         users=wanted.sequences,
         port=wanted.port,

@@ -11,6 +11,7 @@ from sparkrecipes.machine.host import (
     read_host,
     weights_folder,
 )
+from sparkrecipes.machine.ports import listener_of
 from sparkrecipes.machine.usage import live_use
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "has_spark_gpu",
     "host_is_spark",
     "host_platform",
+    "listener_of",
     "live_memory",
     "live_use",
     "parse_gpus",

@@ -16,6 +16,7 @@ import subprocess
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from sparkrecipes.machine.driver import cdi_driver, cdi_files, parse_cuda_version
 from sparkrecipes.schema.machine import DiskSpace, DockerSeen, GpuSeen, HostReport
 
 ROOT = Path("/")
@@ -36,6 +37,9 @@ SPARK_GPU = "GB10"
 
 NO_VALUE = frozenset({"", "n/a", "not supported", "unknown error", "insufficient permissions"})
 """What nvidia-smi writes where it has no figure, in brackets or not."""
+
+CONTAINERD_ROOT = Path("/var/lib/containerd")
+ELSEWHERE = "the Docker host"
 
 PLATFORMS = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 
@@ -71,6 +75,7 @@ def read_host(machine_id: str, *, root: Path = ROOT) -> HostReport:
         swap_total_bytes=memory.get("SwapTotal"),
         swap_free_bytes=memory.get("SwapFree"),
         gpus=gpus,
+        cuda_version=parse_cuda_version(run(["nvidia-smi"]).out) if gpus else None,
         docker=docker,
         disks=read_disks(docker_root),
         machine=machine_id,
@@ -164,8 +169,8 @@ def mebibytes(cell: str | None) -> int | None:
     return int(value) * MIB if value.isdigit() else None
 
 
-def read_docker(root: Path = ROOT) -> tuple[DockerSeen, Path]:
-    """See whether Docker can be used, and where it keeps images."""
+def read_docker(root: Path = ROOT) -> tuple[DockerSeen, Path | None]:
+    """See whether Docker can be used, and where it keeps images; null: on another host."""
     default_root = Path("/var/lib/docker")
     if shutil.which("docker") is None:
         return DockerSeen(state="missing", message="no docker command on PATH"), default_root
@@ -173,9 +178,12 @@ def read_docker(root: Path = ROOT) -> tuple[DockerSeen, Path]:
     info = read_json(ran.out)
     if ran.code == 0 and info.get("ServerVersion"):
         seen = DockerSeen(
-            state="ok", version=str(info["ServerVersion"]), gpu_runtime=has_gpu_runtime(info, root)
+            state="ok",
+            version=str(info["ServerVersion"]),
+            gpu_runtime=has_gpu_runtime(info, root),
+            cdi_driver=cdi_driver(cdi_folders(info, root)),
         )
-        return seen, Path(str(info.get("DockerRootDir") or default_root))
+        return seen, image_store(info, default_root)
     errors = info.get("ServerErrors") or [ran.err]
     return docker_trouble(ran, " ".join(map(str, errors)).strip()), default_root
 
@@ -198,25 +206,39 @@ def has_gpu_runtime(info: dict[str, Any], root: Path) -> bool:
     devices = info.get("DiscoveredDevices") or []
     if "nvidia" in runtimes or any("nvidia" in str(d) for d in devices):
         return True
-    folders = info.get("CDISpecDirs") or ["/etc/cdi", "/var/run/cdi"]
-    return any(has_gpu_file(root / str(folder).lstrip("/")) for folder in folders)
+    return any(cdi_files(folder) for folder in cdi_folders(info, root))
 
 
-def has_gpu_file(folder: Path) -> bool:
-    """Say whether a folder holds a CDI file of NVIDIA's."""
-    try:
-        return any("nvidia" in entry.name for entry in folder.iterdir())
-    except OSError:
-        return False
+def cdi_folders(info: dict[str, Any], root: Path) -> list[Path]:
+    """List the folders in which Docker looks for CDI files."""
+    named = info.get("CDISpecDirs") or ["/etc/cdi", "/var/run/cdi"]
+    return [root / str(folder).lstrip("/") for folder in named]
 
 
-def read_disks(docker_root: Path) -> tuple[DiskSpace, ...]:
+def image_store(info: dict[str, Any], default_root: Path) -> Path | None:
+    """Say where images lie; null where the engine runs on another host (``DOCKER_HOST``).
+
+    An engine with the containerd image store, the default of new installations since release 29,
+    keeps them in containerd's root and not in its own.
+    Source: https://docs.docker.com/engine/storage/containerd/
+    """
+    if info.get("Name") and info["Name"] != platform.node():
+        return None
+    driver = dict(pair for pair in info.get("DriverStatus") or [] if len(pair) == 2)
+    if str(driver.get("driver-type", "")).startswith("io.containerd.snapshotter"):
+        return CONTAINERD_ROOT
+    return Path(str(info.get("DockerRootDir") or default_root))
+
+
+def read_disks(docker_root: Path | None) -> tuple[DiskSpace, ...]:
     """Measure the room of the places that we write to."""
     from platformdirs import user_data_path
 
     return (
         disk_space("weights", weights_folder()),
-        disk_space("docker", docker_root),
+        disk_space("docker", docker_root)
+        if docker_root
+        else DiskSpace(what="docker", path=ELSEWHERE, free_bytes=None, total_bytes=None),
         disk_space("data", user_data_path("sparkrecipes")),
     )
 

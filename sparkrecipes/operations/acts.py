@@ -13,13 +13,8 @@ from sparkrecipes import containers, downloads, standard_round
 from sparkrecipes import machine as hosts
 from sparkrecipes.catalog import Catalog
 from sparkrecipes.errors import Misuse, NotReady, Refused, RoundFailed
-from sparkrecipes.operations.preflight import (
-    DEFAULT_PORT,
-    LOOPBACK,
-    Launch,
-    command_for,
-    inspect_image,
-)
+from sparkrecipes.operations.gathering import DEFAULT_PORT, LOOPBACK, inspect_image
+from sparkrecipes.operations.preflight import Launch, command_for
 from sparkrecipes.operations.results import require_folder, round_path, save_round
 from sparkrecipes.operations.servers import diagnose, require_server
 from sparkrecipes.operations.sizing import fit_recipe

@@ -7,7 +7,7 @@ from typing import get_args
 from sparkrecipes import connections, containers
 from sparkrecipes.catalog import Catalog
 from sparkrecipes.errors import Misuse, SparkRecipesError, nearest
-from sparkrecipes.operations.preflight import DEFAULT_PORT
+from sparkrecipes.operations.gathering import DEFAULT_PORT
 from sparkrecipes.operations.workspace import Place, open_workspace
 from sparkrecipes.schema.agent import Client, Connection
 

@@ -12,8 +12,9 @@ from sparkrecipes.checks import check
 from sparkrecipes.commands import image_of
 from sparkrecipes.errors import CheckFailed, LaunchFailed, Unknown
 from sparkrecipes.operations.acts import Progress, checked_digest, download, launch_in, wait_for
+from sparkrecipes.operations.gathering import DEFAULT_PORT, LOOPBACK, gather
 from sparkrecipes.operations.journal import Journal, open_journal
-from sparkrecipes.operations.preflight import DEFAULT_PORT, LOOPBACK, Launch, command_for, gather
+from sparkrecipes.operations.preflight import Launch, command_for
 from sparkrecipes.operations.walk import Note, Walk
 from sparkrecipes.operations.workspace import Place, Workspace, open_workspace
 from sparkrecipes.schema.recipe import Recipe
@@ -124,7 +125,14 @@ def require_ready(space: Workspace, wanted: Launch) -> str:
     Raises:
         CheckFailed: With every blocker.
     """
-    facts = gather(space, wanted.recipe, wanted.context_tokens, wanted.users, wanted.port)
+    facts = gather(
+        space,
+        wanted.recipe,
+        wanted.context_tokens,
+        wanted.users,
+        wanted.port,
+        bind=wanted.bind,
+    )
     report = check(facts)
     blockers = [f for f in report.findings if f.level == "blocker"]
     if blockers and not wanted.force:

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import os
-import socket
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from sparkrecipes import commands, containers, images, weights_cache
-from sparkrecipes import machine as hosts
+from sparkrecipes import commands, weights_cache
 from sparkrecipes.catalog import Catalog
-from sparkrecipes.checks import CheckFacts, check
-from sparkrecipes.errors import SparkRecipesError
+from sparkrecipes.checks import check
+from sparkrecipes.operations.gathering import (
+    DEFAULT_PORT,
+    LOOPBACK,
+    cached,
+    gather,
+    inspect_image,
+)
 from sparkrecipes.operations.sizing import fit_recipe
 from sparkrecipes.operations.workspace import Place, Workspace, open_workspace, positive
 from sparkrecipes.schema.findings import CheckReport
 from sparkrecipes.schema.image import ImageReport
 from sparkrecipes.schema.recipe import Recipe, WeightsSource
-from sparkrecipes.schema.serving import Command, Server
-
-DEFAULT_PORT = 8000
-LOOPBACK = "127.0.0.1"
-REGISTRY_TIMEOUT_S = 20.0
+from sparkrecipes.schema.serving import Command
 
 
 def check_image(
@@ -48,25 +47,6 @@ def check_image(
     return inspect_image(space, ref)
 
 
-def inspect_image(space: Workspace, ref: str, timeout_s: float = REGISTRY_TIMEOUT_S) -> ImageReport:
-    """Ask the registry, or answer unknown where the network may not be asked."""
-    images.parse_reference(ref)
-    if space.offline:
-        return ImageReport(
-            ref=ref,
-            state="unknown",
-            platform=space.machine.platform,
-            platform_ok=None,
-            arm64=None,
-            platforms=(),
-            digest=None,
-            compressed_bytes=None,
-            reason="the registry was not asked: offline",
-            repair=f"run without --offline: sparkrecipes image {ref}",
-        )
-    return images.inspect(ref, platform=space.machine.platform, timeout_s=timeout_s)
-
-
 def check_recipe(
     recipe: str,
     *,
@@ -84,78 +64,6 @@ def check_recipe(
     """
     space = open_workspace(catalog, machine, offline=offline)
     return check(gather(space, space.catalog.recipe(recipe), context_tokens, users, port))
-
-
-def gather(
-    space: Workspace,
-    recipe: Recipe,
-    context_tokens: int | None = None,
-    users: int | None = None,
-    port: int = DEFAULT_PORT,
-    *,
-    registry_timeout_s: float = REGISTRY_TIMEOUT_S,
-) -> CheckFacts:
-    """Collect, at the same time, what the checks of a recipe look at."""
-    reference = recipe.image.reference
-    with ThreadPoolExecutor(max_workers=4) as pool:
-        host = pool.submit(hosts.read_host, space.machine.id)
-        image = (
-            None
-            if recipe.image.local_build
-            else pool.submit(inspect_image, space, reference, registry_timeout_s)
-        )
-        servers = pool.submit(servers_or_none)
-        local = pool.submit(containers.local_image_platform, reference)
-        docker_asked = servers.result() is not None
-        return CheckFacts(
-            recipe=recipe,
-            engine=space.catalog.engine(recipe.engine),
-            machine=space.machine,
-            host=host.result(),
-            estimate=fit_recipe(space, recipe, context_tokens, users),
-            image=image.result() if image else None,
-            weights=cached(recipe.weights),
-            drafter=cached(recipe.drafter),
-            port=port,
-            port_free=port_is_free(port),
-            servers=servers.result(),
-            does_not_run=space.catalog.does_not_run,
-            local_image=local.result() is not None if docker_asked else None,
-            local_image_platform=local.result(),
-            env_set=frozenset(os.environ),
-            offline=space.offline,
-            gated=is_gated(space, recipe),
-        )
-
-
-def is_gated(space: Workspace, recipe: Recipe) -> bool | None:
-    """Say whether the Hub wants an accepted licence for a recipe's weights; None: unknown."""
-    builds = space.catalog.model(recipe.model).builds
-    return next((build.gated for build in builds if build.quant == recipe.quant), None)
-
-
-def servers_or_none() -> tuple[Server, ...] | None:
-    """List our containers, or None where Docker cannot be asked."""
-    try:
-        return containers.list_servers().servers
-    except SparkRecipesError:
-        return None
-
-
-def cached(source: WeightsSource | None) -> weights_cache.CachedRepo | None:
-    """Find a repository in the local cache, at the recipe's revision where it names one."""
-    return weights_cache.find(source.repo, source.revision) if source else None
-
-
-def port_is_free(port: int, host: str = "127.0.0.1") -> bool:
-    """Say whether nothing listens on ``port`` of ``host``."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError:
-            return False
-    return True
 
 
 @dataclass(frozen=True)

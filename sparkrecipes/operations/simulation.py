@@ -7,7 +7,8 @@ from sparkrecipes.catalog import Catalog
 from sparkrecipes.checks import check
 from sparkrecipes.errors import Misuse
 from sparkrecipes.operations.acts import Progress
-from sparkrecipes.operations.preflight import Launch, command_for, gather
+from sparkrecipes.operations.gathering import gather
+from sparkrecipes.operations.preflight import Launch, command_for
 from sparkrecipes.operations.sizing import recommend
 from sparkrecipes.operations.walk import Walk
 from sparkrecipes.operations.workspace import Place, open_workspace
@@ -140,6 +141,7 @@ def show_checks(walk: Walk, wanted: Launch) -> None:
             wanted.users,
             wanted.port,
             registry_timeout_s=REGISTRY_TIMEOUT_S,
+            ask_hub=False,
         )
         report = check(facts)
         note.message = f"a real install here: {report.summary}"

@@ -42,5 +42,7 @@ class ImageReport(Frozen):
     repair: str = ""
     entrypoint: tuple[str, ...] | None = None
     """What a container of it starts, from its config; null where that was not read or is open."""
+    cuda_version: Text | None = None
+    """CUDA that it was built with (CUDA_VERSION), where it says so."""
     cuda_arch_list: Text | None = None
     """GPU architectures it was built for (TORCH_CUDA_ARCH_LIST), where it says so."""

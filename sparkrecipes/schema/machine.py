@@ -71,6 +71,8 @@ class DockerSeen(Frozen):
     version: Text | None = None
     gpu_runtime: bool | None = None
     """Whether the NVIDIA runtime or CDI is set up; null where it could not be seen."""
+    cdi_driver: str | None = None
+    """Driver version that the CDI file was made for; null where there is none to be read."""
     message: str = ""
 
 
@@ -119,6 +121,8 @@ class HostReport(Frozen):
     swap_total_bytes: Bytes | None
     swap_free_bytes: Bytes | None
     gpus: tuple[GpuSeen, ...]
+    cuda_version: str | None = None
+    """Newest CUDA that the driver serves, e.g. ``13.0``; null where it does not say."""
     docker: DockerSeen
     disks: tuple[DiskSpace, ...]
     machine: Id

@@ -22,12 +22,21 @@ from pathlib import Path
 from sparkrecipes.weights_cache.proof import Snapshot, prove, read_listing
 from sparkrecipes.weights_cache.selection import holds_weights, wanted_files
 
-__all__ = ["CachedRepo", "cache_root", "find", "holds_weights", "repo_folder", "wanted_files"]
+__all__ = [
+    "CachedRepo",
+    "cache_root",
+    "find",
+    "holds_weights",
+    "repo_folder",
+    "token_is_set",
+    "wanted_files",
+]
 
 REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
 COMMIT = re.compile(r"[0-9a-f]{40}")
 REF_LIMIT_BYTES = 1024
 SHARED_STORE = "blobs"
+TOKEN_VARIABLES = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
 
 
 @dataclass(frozen=True)
@@ -65,12 +74,34 @@ def cache_root() -> Path:
     ``XDG_CACHE_HOME/huggingface/hub``, else ``~/.cache/huggingface/hub``. Always absolute.
     Source: huggingface_hub 2.4, ``constants.py``.
     """
+    named = os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE")
+    return expanded(named or f"{library_home()}/hub")
+
+
+def library_home() -> str:
+    """Name the folder that the library keeps everything in, not yet expanded."""
     env = os.environ
-    named = env.get("HF_HUB_CACHE") or env.get("HUGGINGFACE_HUB_CACHE")
-    if not named:
-        home = env.get("HF_HOME") or f"{env.get('XDG_CACHE_HOME') or '~/.cache'}/huggingface"
-        named = f"{home}/hub"
-    return Path(os.path.expandvars(named)).expanduser().absolute()
+    return env.get("HF_HOME") or f"{env.get('XDG_CACHE_HOME') or '~/.cache'}/huggingface"
+
+
+def expanded(path: str) -> Path:
+    """Expand variables and ``~`` as the library does; always absolute."""
+    return Path(os.path.expandvars(path)).expanduser().absolute()
+
+
+def token_is_set() -> bool:
+    """Say whether the library would send a token; the token itself is never kept or shown.
+
+    ``HF_TOKEN``, else ``HUGGING_FACE_HUB_TOKEN``, else the file that ``hf auth login`` writes.
+    Source: huggingface_hub 2.4, ``utils/_auth.py`` and ``constants.py`` (HF_TOKEN_PATH).
+    """
+    if any(os.environ.get(name, "").strip() for name in TOKEN_VARIABLES):
+        return True
+    try:
+        path = expanded(os.environ.get("HF_TOKEN_PATH") or f"{library_home()}/token")
+        return path.stat().st_size > 0
+    except (OSError, RuntimeError):
+        return False
 
 
 def repo_folder(repo: str, root: Path) -> Path | None:
