@@ -441,8 +441,10 @@ REAL_LINES = (
     "INFO 11-27 02:03:09 model_runner.py:1072] Starting to load model /models/Meta-Llama-3.1...",
     "Loading safetensors checkpoint shards:  27% Completed | 4/15 [00:02<00:06,  1.57it/s]",
     "INFO 08-17 [gpu_model_runner.py:2005] Model loading took 11.0802 GiB and 3.1 seconds",
+    "INFO 04-20 15:32:51 [backends.py:872] Dynamo bytecode transform time: 15.12 s",
     "INFO 03-13 17:30:51 [monitor.py:48] torch.compile took 1.71 s in total",
     "INFO [kv_cache_utils.py:864] GPU KV cache size: 582,832 tokens",
+    "Capturing CUDA graphs (mixed prefill-decode, PIECEWISE):   0%|   | 0/4 [00:00<?]",
     "INFO [gpu_model_runner.py] Graph capturing finished in 20 secs, took 0.66 GiB",
     "INFO:     Application startup complete.",
 )

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from sparkrecipes.containers.endpoint import Endpoint, Seen, new_client
-from sparkrecipes.containers.servers import Container, inspect_one, log_tail
-from sparkrecipes.errors import NotReady, Unknown
+from sparkrecipes.containers.loading import Loading, duration
+from sparkrecipes.containers.watch import Watch
+from sparkrecipes.errors import NotReady
 from sparkrecipes.schema.engine import Engine
 from sparkrecipes.schema.recipe import Recipe
 from sparkrecipes.schema.serving import Readiness, Server
 
 POLL_S = 1.0
 SHORTEST_LOOK_S = 0.5
-
-TAIL_LINES = 200
-"""Log lines that an error carries: the cause stands above the wall of tracebacks."""
+SHORTEST_PAUSE_S = 0.01
 
 QUIET_S = 120.0
 """A log that said something within this time belongs to an engine that is still loading.
@@ -26,69 +24,13 @@ QUIET_S = 120.0
 Source: NVIDIA/NemoClaw#3886, where a shard took 28 s and a fixed limit gave up half-way.
 """
 
-CRASH_LOOP_RESTARTS = 2
-"""Restarts while waiting: one may heal (a warm compile cache), a second one repeats itself."""
+LONGER = 2.0
+"""How many times the recipe's deadline is waited for where the log still moves."""
 
-SIGKILL_EXIT = 137
+WEDGED_S = 600.0
+"""Healthy for so long without one completion: five requests of two minutes each were lost."""
 
 Progress = Callable[[str], None]
-
-
-@dataclass
-class Watch:
-    """A container while it is waited for.
-
-    Attributes:
-        server: As it was when the wait began.
-        engine: Whose log lines are milestones.
-        progress: Called with each milestone once.
-        milestones: Those seen so far.
-        last_line: The newest log line.
-        changed_at: When the log last changed, on the monotonic clock, in s.
-    """
-
-    server: Server
-    engine: Engine
-    progress: Progress | None = None
-    milestones: list[str] = field(default_factory=list)
-    last_line: str = ""
-    changed_at: float = field(default_factory=time.monotonic)
-
-    def look(self) -> Seen | None:
-        """Read log and state; None while nothing speaks against waiting.
-
-        An engine that cannot be asked for a moment is no reason to give up: the endpoint may
-        answer all the same.
-        """
-        try:
-            self.read_log()
-            return ended(inspect_one(self.server.container_id), self.server)
-        except Unknown:
-            return None
-
-    def read_log(self) -> None:
-        """Note new milestones, in the engine's order, and whether the log moves."""
-        lines = self.tail()
-        if lines and lines[-1] != self.last_line:
-            self.last_line, self.changed_at = lines[-1], time.monotonic()
-        for milestone in self.engine.milestones:
-            if milestone.says in self.milestones:
-                continue
-            if any(re.search(milestone.pattern, line) for line in lines):
-                self.milestones.append(milestone.says)
-                if self.progress:
-                    self.progress(milestone.says)
-
-    def moved_within(self, seconds: float) -> bool:
-        """Tell whether the log changed in the last ``seconds``."""
-        return time.monotonic() - self.changed_at < seconds
-
-    def tail(self) -> tuple[str, ...]:
-        """Return the last log lines, or none where there are none to have."""
-        try:
-            return log_tail(self.server.container_id, TAIL_LINES)
-        except Unknown:
-            return ()
 
 
 def wait_until_ready(
@@ -99,6 +41,8 @@ def wait_until_ready(
     timeout_s: float | None = None,
     progress: Progress | None = None,
     poll_s: float = POLL_S,
+    published_s: float | None = None,
+    floor_bytes: int | None = None,
 ) -> Readiness:
     """Wait until a container answers a real completion.
 
@@ -106,9 +50,12 @@ def wait_until_ready(
         server: The container.
         recipe: What it should serve.
         engine: Its paths and milestones.
-        timeout_s: Longest wait; None: the recipe's ``startup_timeout_s``.
+        timeout_s: Longest wait; None: the recipe's ``startup_timeout_s``, and up to twice that
+            while the log still moves.
         progress: Called with a line for people.
         poll_s: Pause between two looks.
+        published_s: From start to ready as published, for the time that is left; None: unknown.
+        floor_bytes: MemAvailable of this host below which the wait ends, before the host freezes.
 
     Returns:
         Where it answers, how long that took and which milestones were seen.
@@ -117,12 +64,12 @@ def wait_until_ready(
         NotReady: It ended, restarts again and again, serves something else, or no completion came
             in time. Its ``code`` says which; ``log_tail`` has the last lines.
     """
-    watch = Watch(server, engine, progress)
+    watch = Watch(server, engine, progress, Loading(published_s), floor_bytes)
     if server.base_url is None:
         failed = Seen("failed", "no_port", f"{server.name} publishes no port", "start it again")
         raise not_ready(failed, watch)
     endpoint = Endpoint(server.base_url, recipe, engine)
-    return wait(endpoint, limit_of(recipe, timeout_s), poll_s, progress, watch)
+    return wait(endpoint, Deadline.of(recipe, timeout_s), poll_s, progress, watch)
 
 
 def wait_for_endpoint(
@@ -140,17 +87,66 @@ def wait_for_endpoint(
         NotReady: As ``wait_until_ready``, without log lines.
     """
     endpoint = Endpoint(base_url, recipe, engine)
-    return wait(endpoint, limit_of(recipe, timeout_s), poll_s, progress, None)
+    return wait(endpoint, Deadline.of(recipe, timeout_s), poll_s, progress, None)
 
 
-def limit_of(recipe: Recipe, timeout_s: float | None) -> float:
-    """Return the longest wait, in s: what was asked for, else the recipe's."""
-    return recipe.startup_timeout_s if timeout_s is None else timeout_s
+@dataclass
+class Deadline:
+    """How long is waited.
+
+    Attributes:
+        limit_s: The longest wait, in s.
+        longest_s: To here it is put off where the log still moves.
+        began: When the wait began, on the monotonic clock, in s.
+        up_since: Since when it has been healthy without a completion, likewise; None: it is not.
+    """
+
+    limit_s: float
+    longest_s: float
+    began: float = field(default_factory=time.monotonic)
+    up_since: float | None = None
+
+    @classmethod
+    def of(cls, recipe: Recipe, timeout_s: float | None) -> Deadline:
+        """Take what was asked for as it is, else the recipe's, which a moving log puts off."""
+        if timeout_s is not None:
+            return cls(timeout_s, timeout_s)
+        return cls(recipe.startup_timeout_s, LONGER * recipe.startup_timeout_s)
+
+    @property
+    def spent_s(self) -> float:
+        """Seconds since the wait began."""
+        return time.monotonic() - self.began
+
+    def left_s(self) -> float:
+        """Seconds to the deadline; 0 or less when it is over."""
+        return self.limit_s - self.spent_s
+
+    def put_off(self, seen: Seen, watch: Watch | None) -> bool:
+        """Put the deadline off, once, where the engine still loads; tell whether it was."""
+        if self.limit_s >= self.longest_s or seen.stage != "down" or watch is None:
+            return False
+        if not (watch.last_line and watch.moved_within(min(QUIET_S, self.limit_s / 2))):
+            return False
+        watch.tell(
+            f"the recipe's {duration(self.limit_s)} are over and its log still moves: waiting on, "
+            f"{duration(self.longest_s)} in all"
+        )
+        self.limit_s = self.longest_s
+        return True
+
+    def is_wedged(self, seen: Seen) -> bool:
+        """Tell whether it has been healthy for too long without a completion."""
+        if seen.stage != "up":
+            self.up_since = None
+            return False
+        self.up_since = self.up_since or time.monotonic()
+        return time.monotonic() - self.up_since > WEDGED_S
 
 
 def wait(
     endpoint: Endpoint,
-    limit_s: float,
+    deadline: Deadline,
     poll_s: float,
     progress: Progress | None,
     watch: Watch | None,
@@ -160,33 +156,33 @@ def wait(
     Raises:
         NotReady: With what settled it.
     """
-    began = time.monotonic()
     said = ""
     with new_client() as client:
         while True:
-            left = max(began + limit_s - time.monotonic(), SHORTEST_LOOK_S)
-            seen = (watch.look() if watch else None) or endpoint.look(client, left)
+            left_s = max(deadline.left_s(), SHORTEST_LOOK_S)
+            seen = (watch.look() if watch else None) or endpoint.look(client, left_s)
             if seen.stage == "ready":
-                return ready(endpoint, began, watch)
+                return ready(endpoint, deadline.spent_s, watch)
             if seen.stage == "failed":
                 raise not_ready(seen, watch)
             if progress and seen.stage == "up" and seen.code != said:
                 progress(seen.message)
             said = seen.code
-            left = began + limit_s - time.monotonic()
-            if left <= 0:
-                raise not_ready(too_late(seen, endpoint.recipe, limit_s, watch), watch)
-            time.sleep(min(poll_s, left))
+            over = deadline.left_s() <= 0 and not deadline.put_off(seen, watch)
+            if over or deadline.is_wedged(seen):
+                late = too_late(seen, endpoint.recipe, deadline.spent_s, watch)
+                raise not_ready(late, watch)
+            time.sleep(max(min(poll_s, deadline.left_s()), SHORTEST_PAUSE_S))
 
 
-def ready(endpoint: Endpoint, began: float, watch: Watch | None) -> Readiness:
+def ready(endpoint: Endpoint, spent_s: float, watch: Watch | None) -> Readiness:
     """Write a readiness out."""
     if watch:
         watch.read_log()
     return Readiness(
         base_url=endpoint.base_url,
         model=endpoint.recipe.served_model_name,
-        seconds=round(time.monotonic() - began, 3),
+        seconds=round(spent_s, 3),
         milestones=tuple(watch.milestones) if watch else (),
     )
 
@@ -202,68 +198,25 @@ def not_ready(seen: Seen, watch: Watch | None) -> NotReady:
     )
 
 
-def ended(container: Container | None, server: Server) -> Seen | None:
-    """Say what a container's state means for waiting; None where it may still get ready."""
-    see = f"see: sparkrecipes logs {server.recipe_id}"
-    if container is None:
-        return Seen("failed", "gone", "the container was removed while it was waited for")
-    if container.restarts - server.restarts >= CRASH_LOOP_RESTARTS:
-        return Seen(
-            "failed",
-            "crash_loop",
-            f"Docker started it {container.restarts} times again; its last exit code was "
-            f"{container.exit_code}",
-            f"stop it: sparkrecipes stop {server.recipe_id}",
-        )
-    if not container.ended:
-        return None
-    if container.oom_killed:
-        return Seen(
-            "failed",
-            "oom_killed",
-            "the kernel killed it: it went over the container's own memory limit",
-            "raise the container's memory limit, or ask for less context",
-        )
-    if container.exit_code == SIGKILL_EXIT:
-        return killed(server)
-    return Seen("failed", "exited", f"it ended with exit code {container.exit_code}", see)
-
-
-def killed(server: Server) -> Seen:
-    """Say what exit code 137 means where Docker does not call it an OOM kill.
-
-    A kill for want of memory on the whole host is not the container's own limit, so that
-    ``OOMKilled`` stays false; on unified memory the GPU's pages count and may come back late.
-    Source: MiaAI-Lab/GLM-5.3-Flash-EXL3-2x-DGX-Sparks#193.
-    """
-    return Seen(
-        "failed",
-        "host_oom",
-        "it was killed (exit code 137), most likely because the whole host ran out of memory",
-        "see: sudo dmesg | grep -i oom-kill; wait until memory is back (sparkrecipes probe), then "
-        f"check: sparkrecipes fit {server.recipe_id}",
-    )
-
-
-def too_late(seen: Seen, recipe: Recipe, limit_s: float, watch: Watch | None) -> Seen:
+def too_late(seen: Seen, recipe: Recipe, spent_s: float, watch: Watch | None) -> Seen:
     """Say how far a server came that was not ready in time."""
     if seen.stage == "up":
         return Seen(
             "failed",
             "wedged",
-            f"it is healthy, but no completion came in {limit_s:.0f} s: {seen.message}",
+            f"it is healthy, but no completion came in {spent_s:.0f} s: {seen.message}",
             f"run: sparkrecipes stop {recipe.id}, then: sparkrecipes install {recipe.id}",
         )
-    if watch and watch.last_line and watch.moved_within(min(QUIET_S, limit_s / 2)):
+    if watch and watch.last_line and watch.moved_within(min(QUIET_S, spent_s / 2)):
         return Seen(
             "failed",
             "still_loading",
-            f"it is still loading after {limit_s:.0f} s; its log last said: {watch.last_line}",
-            f"wait on: sparkrecipes wait {recipe.id} --timeout {round(2 * limit_s)}",
+            f"it is still loading after {spent_s:.0f} s; its log last said: {watch.last_line}",
+            f"wait on: sparkrecipes wait {recipe.id} --timeout {round(2 * spent_s)}",
         )
     return Seen(
         "failed",
         "not_ready",
-        f"it did not answer within {limit_s:.0f} s: {seen.message}",
+        f"it did not answer within {spent_s:.0f} s: {seen.message}",
         f"see: sparkrecipes logs {recipe.id}" if watch else "is it running there?",
     )

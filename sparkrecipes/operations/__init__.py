@@ -13,10 +13,10 @@ if TYPE_CHECKING:
         download,
         launch,
         run_round,
-        wait_until_ready,
     )
     from sparkrecipes.operations.installation import install
     from sparkrecipes.operations.preflight import check_image, check_recipe, render_command
+    from sparkrecipes.operations.readiness import wait_until_ready
     from sparkrecipes.operations.recipes import get_recipe, list_recipes, validate_recipe
     from sparkrecipes.operations.reporting import compare, write_report
     from sparkrecipes.operations.servers import (
@@ -67,7 +67,8 @@ MODULES = {
         "diagnose_server",
     ),
     "preflight": ("check_image", "check_recipe", "render_command"),
-    "acts": ("download", "launch", "wait_until_ready", "run_round"),
+    "acts": ("download", "launch", "run_round"),
+    "readiness": ("wait_until_ready",),
     "reporting": ("compare", "write_report"),
     "installation": ("install",),
     "simulation": ("rehearse",),

@@ -12,11 +12,11 @@ import sparkrecipes
 from sparkrecipes import containers, downloads, standard_round
 from sparkrecipes import machine as hosts
 from sparkrecipes.catalog import Catalog
-from sparkrecipes.errors import Misuse, NotReady, Refused, RoundFailed
+from sparkrecipes.errors import Misuse, Refused, RoundFailed
 from sparkrecipes.operations.gathering import DEFAULT_PORT, LOOPBACK, inspect_image
 from sparkrecipes.operations.preflight import Launch, command_for
 from sparkrecipes.operations.results import require_folder, round_path, save_round
-from sparkrecipes.operations.servers import diagnose, require_server
+from sparkrecipes.operations.servers import require_server
 from sparkrecipes.operations.sizing import fit_recipe
 from sparkrecipes.operations.workspace import (
     Place,
@@ -26,14 +26,10 @@ from sparkrecipes.operations.workspace import (
     positive,
 )
 from sparkrecipes.schema.machine import Machine
-from sparkrecipes.schema.recipe import Recipe
 from sparkrecipes.schema.round import Round
-from sparkrecipes.schema.serving import Command, DownloadReport, Readiness, Server
+from sparkrecipes.schema.serving import Command, DownloadReport, Server
 
 Progress = Callable[[str], None]
-
-LONGEST_WAIT_S = 86_400.0
-"""A day: the largest models load in minutes."""
 
 
 def download(
@@ -178,56 +174,6 @@ def refuse_without_memory(space: Workspace, wanted: Launch, command: Command) ->
             code="no_memory_now",
             repair="free memory (see: sparkrecipes status), or start it anyway with --force",
         )
-
-
-def wait_until_ready(
-    recipe: str,
-    *,
-    timeout_s: float | None = None,
-    catalog: Catalog | Place = None,
-    progress: Progress | None = None,
-) -> Readiness:
-    """Wait until a recipe's container answers a real completion.
-
-    Raises:
-        NotReady: With the last log lines and the known causes found in them.
-        Misuse: No container of ours serves that recipe, or a deadline that cannot be.
-    """
-    if timeout_s is not None and not 0 < timeout_s < LONGEST_WAIT_S:
-        raise Misuse(
-            f"a deadline of {timeout_s:g} s cannot be",
-            code="bad_timeout",
-            repair=f"give --timeout in seconds, above 0 and below {LONGEST_WAIT_S:.0f}",
-        )
-    opened = open_catalog_of(catalog)
-    server = require_server(recipe, opened)
-    return wait_for(opened, server, opened.recipe(server.recipe_id), timeout_s, progress)
-
-
-def wait_for(
-    catalog: Catalog,
-    server: Server,
-    recipe: Recipe,
-    timeout_s: float | None,
-    progress: Progress | None,
-) -> Readiness:
-    """Wait for one server, and add the known causes to a failure."""
-    engine = catalog.engine(recipe.engine)
-    try:
-        return containers.wait_until_ready(
-            server, recipe, engine, timeout_s=timeout_s, progress=progress
-        )
-    except NotReady as err:
-        found = diagnose("\n".join(err.log_tail), catalog=catalog).diagnoses
-        if not found:
-            raise
-        raise NotReady(
-            f"{err.message}: {found[0].cause}",
-            repair=found[0].remedy,
-            code=err.code,
-            log_tail=err.log_tail,
-            diagnoses=[d.id for d in found],
-        ) from err
 
 
 def run_round(

@@ -11,10 +11,11 @@ from sparkrecipes.catalog import Catalog
 from sparkrecipes.checks import check
 from sparkrecipes.commands import image_of
 from sparkrecipes.errors import CheckFailed, LaunchFailed, Unknown
-from sparkrecipes.operations.acts import Progress, checked_digest, download, launch_in, wait_for
+from sparkrecipes.operations.acts import Progress, checked_digest, download, launch_in
 from sparkrecipes.operations.gathering import DEFAULT_PORT, LOOPBACK, gather
 from sparkrecipes.operations.journal import Journal, open_journal
 from sparkrecipes.operations.preflight import Launch, command_for
+from sparkrecipes.operations.readiness import wait_for
 from sparkrecipes.operations.walk import Note, Walk
 from sparkrecipes.operations.workspace import Place, Workspace, open_workspace
 from sparkrecipes.schema.recipe import Recipe

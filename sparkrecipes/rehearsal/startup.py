@@ -36,7 +36,9 @@ def startup_log(recipe: Recipe, row: EvidenceRow, load_s: float) -> list[tuple[f
         done = f"{100 * shard // SHARDS:3d}% Completed | {shard}/{SHARDS}"
         lines.append((at, f"Loading safetensors checkpoint shards: {done}"))
     lines += [
+        (0.72, f"INFO [backends.py] Dynamo bytecode transform time: {0.02 * load_s:.2f} s"),
         (0.8, f"INFO [monitor.py] torch.compile took {0.1 * load_s:.2f} s in total"),
+        (0.82, "Capturing CUDA graphs (mixed prefill-decode, PIECEWISE):   0%|"),
         (0.95, f"INFO [gpu_model_runner.py] Graph capturing finished in {0.15 * load_s:.2f} secs"),
         (1.0, "INFO:     Application startup complete."),
     ]
