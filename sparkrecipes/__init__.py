@@ -12,17 +12,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sparkrecipes.errors import SparkRecipesError
     from sparkrecipes.operations import (
+        audit_published,
         check_image,
         check_recipe,
         compare,
+        compare_rounds,
         diagnose,
         diagnose_server,
         download,
         estimate_memory,
+        export_rounds,
         get_recipe,
         install,
         launch,
         list_recipes,
+        list_rounds,
         list_servers,
         probe_machine,
         recommend,
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
         stop,
         validate_recipe,
         wait_until_ready,
+        write_report,
     )
 
 __version__ = "0.1.0"
@@ -40,17 +45,21 @@ __version__ = "0.1.0"
 __all__ = [
     "SparkRecipesError",
     "__version__",
+    "audit_published",
     "check_image",
     "check_recipe",
     "compare",
+    "compare_rounds",
     "diagnose",
     "diagnose_server",
     "download",
     "estimate_memory",
+    "export_rounds",
     "get_recipe",
     "install",
     "launch",
     "list_recipes",
+    "list_rounds",
     "list_servers",
     "probe_machine",
     "recommend",
@@ -61,6 +70,7 @@ __all__ = [
     "stop",
     "validate_recipe",
     "wait_until_ready",
+    "write_report",
 ]
 
 

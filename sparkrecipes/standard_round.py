@@ -962,12 +962,17 @@ class Watch:
 
 
 def spread(values: Iterable[float | None], scale: float = 1.0) -> Json | None:
-    """Median, range and number of the values that are known."""
-    known = [value * scale for value in values if value is not None]
+    """Median, range and number of the values that are known, and the values."""
+    known = [round(value * scale, 4) for value in values if value is not None]
     if not known:
         return None
-    figures = {"median": statistics.median(known), "min": min(known), "max": max(known)}
-    return {name: round(value, 4) for name, value in figures.items()} | {"n": len(known)}
+    return {
+        "median": round(statistics.median(known), 4),
+        "min": min(known),
+        "max": max(known),
+        "n": len(known),
+        "values": known,
+    }
 
 
 def percentiles(values: Iterable[float], scale: float = 1.0) -> Json:

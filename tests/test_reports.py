@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,11 +11,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from sparkrecipes.catalog import open_catalog
+from sparkrecipes.cli import main
 from sparkrecipes.reports import compare, markdown
 from sparkrecipes.reports.comparison import judged
 from sparkrecipes.reports.figures import FIGURES, TTFT_FLOOR_MS
 from sparkrecipes.schema.evidence import EvidenceRow
 from sparkrecipes.schema.round import Report, ReportRow, Round
+from tests.support.full_round import full_round
 
 CATALOG = open_catalog()
 ROWS = [row for row in (CATALOG.october_row(r) for r in CATALOG.recipes.values()) if row]
@@ -363,3 +367,23 @@ def test_markdown_without_figures() -> None:
     text = markdown(report(round_, None, None), round_)
     assert "## m: not_comparable" in text
     assert "| ttft_ms (ms) | - | - |  | - |  | not comparable |" in text
+
+
+@pytest.mark.parametrize("absurd", ["-1e308", "NaN", "Infinity", "-0.1", "1e300"])
+@pytest.mark.parametrize(
+    "figure", ["single.decode_tok_s.median", "long_prompt.wall_s", "published_method.ttft_ms"]
+)
+def test_a_file_with_an_absurd_figure_is_no_round(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], figure: str, absurd: str
+) -> None:
+    """Figures are finite and not negative: the file is refused, and the place is named."""
+    data = json.loads(full_round().model_dump_json())
+    *parents, last = figure.split(".")
+    place = data
+    for parent in parents:
+        place = place[parent]
+    place[last] = "ABSURD"
+    path = tmp_path / "round.json"
+    path.write_text(json.dumps(data).replace('"ABSURD"', absurd))
+    assert 1 == main(["report", str(path), "--json"])
+    assert figure in json.loads(capsys.readouterr().out)["error"]["message"]

@@ -87,4 +87,4 @@ def test_the_command_writes_markdown_and_a_page(tmp_path: Path, capsys: object) 
     assert 0 == main(["report", str(saved), "--markdown"])
     assert f"## {RECIPE}: matches" in capsys.readouterr().out  # type: ignore[attr-defined]
     assert 2 == main(["report", str(saved), "--html", str(tmp_path / "no" / "page.html")])
-    assert 2 == main(["report", str(saved), str(saved)])
+    assert 2 == main(["report", str(saved), str(saved), str(saved)])

@@ -194,7 +194,7 @@ def round_(options: Namespace) -> BaseModel:
             users=options.users,
             sustained_minutes=options.sustained_minutes,
             progress=display.line,
-            **places(options, "catalog", "machine"),
+            **places(options, "catalog", "machine", "offline"),
         )
 
 

@@ -386,6 +386,8 @@ def _(answer: Report) -> None:
         )
     console.print(table)
     console.print("* by the published method, on the same bytes", style="dim")
+    if answer.round_file:
+        console.print(f"round: {escape(answer.round_file)}", style="dim", soft_wrap=True)
     notes = {row.note: FIGURES.get(row.figure, row.figure) for row in answer.rows if row.note}
     bullets(f"{name}: {note}" for note, name in notes.items())
     console.print(f"{coloured(answer.verdict)}: {escape(answer.summary)}")

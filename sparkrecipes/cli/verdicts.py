@@ -27,8 +27,10 @@ VERDICTS = {
 def exit_code(command: str, answer: Any) -> int:
     """Return the exit code of a command's answer; what has no verdict is done."""
     match command:
-        case "fit" | "check" | "report":
+        case "fit" | "check":
             return VERDICTS[answer.verdict]
+        case "report":
+            return report_code(answer)
         case "recommend":
             return YES if answer.pick else NO
         case "validate":
@@ -45,6 +47,13 @@ def exit_code(command: str, answer: Any) -> int:
             return VERDICTS[answer.report.verdict] if answer.report else YES
         case _:
             return YES
+
+
+def report_code(answer: Any) -> int:
+    """A verdict is its own; an audit is a no where a doubtful row bears no caveat."""
+    if getattr(answer, "unmarked", ()):
+        return NO
+    return VERDICTS[answer.verdict] if hasattr(answer, "verdict") else YES
 
 
 def round_code(answer: Any) -> int:

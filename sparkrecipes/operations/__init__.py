@@ -14,11 +14,17 @@ if TYPE_CHECKING:
         launch,
         run_round,
     )
+    from sparkrecipes.operations.history import export_rounds, list_rounds
     from sparkrecipes.operations.installation import install
     from sparkrecipes.operations.preflight import check_image, check_recipe, render_command
     from sparkrecipes.operations.readiness import wait_until_ready
     from sparkrecipes.operations.recipes import get_recipe, list_recipes, validate_recipe
-    from sparkrecipes.operations.reporting import compare, write_report
+    from sparkrecipes.operations.reporting import (
+        audit_published,
+        compare,
+        compare_rounds,
+        write_report,
+    )
     from sparkrecipes.operations.servers import (
         diagnose,
         diagnose_server,
@@ -31,17 +37,21 @@ if TYPE_CHECKING:
     from sparkrecipes.operations.sizing import estimate_memory, recommend
 
 __all__ = [
+    "audit_published",
     "check_image",
     "check_recipe",
     "compare",
+    "compare_rounds",
     "diagnose",
     "diagnose_server",
     "download",
     "estimate_memory",
+    "export_rounds",
     "get_recipe",
     "install",
     "launch",
     "list_recipes",
+    "list_rounds",
     "list_servers",
     "probe_machine",
     "recommend",
@@ -69,7 +79,8 @@ MODULES = {
     "preflight": ("check_image", "check_recipe", "render_command"),
     "acts": ("download", "launch", "run_round"),
     "readiness": ("wait_until_ready",),
-    "reporting": ("compare", "write_report"),
+    "reporting": ("compare", "compare_rounds", "write_report", "audit_published"),
+    "history": ("list_rounds", "export_rounds"),
     "installation": ("install",),
     "simulation": ("rehearse",),
 }

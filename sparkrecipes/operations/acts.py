@@ -16,6 +16,7 @@ from sparkrecipes.errors import Misuse, Refused, RoundFailed
 from sparkrecipes.operations.gathering import DEFAULT_PORT, LOOPBACK, inspect_image
 from sparkrecipes.operations.preflight import Launch, command_for
 from sparkrecipes.operations.results import require_folder, round_path, save_round
+from sparkrecipes.operations.round_journal import note_round
 from sparkrecipes.operations.servers import require_server
 from sparkrecipes.operations.sizing import fit_recipe
 from sparkrecipes.operations.workspace import (
@@ -188,6 +189,7 @@ def run_round(
     sustained_minutes: float = 15.0,
     catalog: Catalog | Place = None,
     machine: Machine | Place = None,
+    offline: bool = False,
     progress: Progress | None = None,
     simulated: bool = False,
 ) -> Round:
@@ -204,6 +206,7 @@ def run_round(
         sustained_minutes: Length of the last part of a full round.
         catalog: Where the recipe comes from.
         machine: The target.
+        offline: True asks no network: the endpoint must be on this host.
         progress: Called with a line for people.
         simulated: Marks the round as a rehearsal.
 
@@ -211,22 +214,21 @@ def run_round(
         The round; ``saved_to`` names the file that holds it.
 
     Raises:
-        Misuse: Neither a running recipe nor an endpoint was named.
+        Misuse: Neither a running recipe nor an endpoint was named, or it is not on this host
+            although no network may be asked.
         RoundFailed: The endpoint did not answer at all.
     """
-    space = open_workspace(catalog, machine)
+    space = open_workspace(catalog, machine, offline=offline)
     positive("--users", users)
     chosen = space.catalog.recipe(recipe) if recipe else None
     server = None if base_url or recipe is None else require_server(recipe, space.catalog)
-    url = base_url or (server.base_url if server else None)
-    if url is None:
-        raise Misuse(
-            "nothing to measure: no running recipe and no endpoint was named",
-            repair="run: sparkrecipes round RECIPE, or: sparkrecipes round --base-url URL",
-        )
+    url = endpoint_of(space, base_url or (server.base_url if server else None))
     started = datetime.now(UTC).isoformat(timespec="seconds")
     path = round_path(started, chosen.id if chosen else "endpoint")
     require_folder(path)
+    trouble = note_round(path)
+    if trouble and progress:
+        progress(f"warning: {trouble}")
     try:
         data = standard_round.run_round(
             url,
@@ -247,7 +249,33 @@ def run_round(
         )
     except ValueError as err:
         raise Misuse(str(err), repair="run: sparkrecipes round --help") from err
-    return read_result(with_machine(data, space)).model_copy(update={"saved_to": str(path)})
+    data = with_machine(data, space)
+    note_round(path, data)
+    return read_result(data).model_copy(update={"saved_to": str(path)})
+
+
+def endpoint_of(space: Workspace, url: str | None) -> str:
+    """Return the endpoint to measure.
+
+    Raises:
+        Misuse: There is none, it cannot be used, or no network may be asked and it is elsewhere.
+    """
+    if url is None:
+        raise Misuse(
+            "nothing to measure: no running recipe and no endpoint was named",
+            repair="run: sparkrecipes round RECIPE, or: sparkrecipes round --base-url URL",
+        )
+    try:
+        found = standard_round.Endpoint.parse(url)
+    except ValueError as err:
+        raise Misuse(str(err), repair="run: sparkrecipes round --help") from err
+    if space.offline and not found.local:
+        raise Misuse(
+            f"{found.url} is not on this host, and --offline asks no network",
+            code="offline",
+            repair="leave --offline out, or measure on the host itself: 127.0.0.1",
+        )
+    return url
 
 
 def with_machine(data: dict[str, Any], space: Workspace) -> dict[str, Any]:

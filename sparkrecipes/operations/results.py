@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -25,9 +26,11 @@ def rounds_folder() -> Path:
 
 
 def round_path(started_at: str, subject: str) -> Path:
-    """Name the file of a round by its start and what was measured."""
+    """Name the file of a round by its start and what was measured; no older one is overwritten."""
     stamp = re.sub(r"[^0-9T]", "", started_at)[:15]
-    return rounds_folder() / f"{stamp}-{re.sub(r'[^A-Za-z0-9._-]', '-', subject)[:80]}.json"
+    name = re.sub(r"[^A-Za-z0-9._-]", "-", subject)[:80]
+    tries = (f"{stamp}{f'.{again}' if again else ''}-{name}.json" for again in itertools.count())
+    return next(path for path in map(rounds_folder().joinpath, tries) if not path.exists())
 
 
 def require_folder(path: Path) -> None:
@@ -88,19 +91,38 @@ def load_round(path: Path) -> Round:
         ) from err
 
 
-def latest_round(recipe_id: str | None) -> Path:
-    """Find the newest saved round, of one recipe or of any.
+def latest_round(recipe_id: str | None) -> tuple[Round, Path, list[str]]:
+    """Find the newest saved round that measured something, of one recipe or of any.
+
+    Returns:
+        The round, its file, and a line for each newer one that was passed over. Where none
+        measured anything, the newest that can be read.
 
     Raises:
         Misuse: There is none.
+        CatalogError: None can be read.
     """
     folder = rounds_folder()
-    found = sorted(folder.glob(f"*-{recipe_id}.json" if recipe_id else "*.json"))
-    if not found:
-        subject = recipe_id or "any recipe"
-        raise Misuse(
-            f"no saved round of {subject} in {folder}",
-            code="no_round",
-            repair=f"run: sparkrecipes round {recipe_id or 'RECIPE'}",
-        )
-    return found[-1]
+    files = sorted(folder.glob(f"*-{recipe_id}.json" if recipe_id else "*.json"), reverse=True)
+    passed, failed = list[str](), list[tuple[Round, Path, list[str]]]()
+    for path in files:
+        try:
+            round_ = load_round(path)
+        except CatalogError as err:
+            passed.append(f"a newer file was passed over: {err.message}")
+            continue
+        asked, lost = round_.stability.requests, round_.stability.failed
+        if asked > lost:
+            return round_, path, passed
+        failed.append((round_, path, [*passed]))
+        passed.append(f"a newer round was passed over: {lost} of {asked} requests failed in {path}")
+    if failed:
+        return failed[0]
+    if files:
+        load_round(files[0])
+    subject = recipe_id or "any recipe"
+    raise Misuse(
+        f"no saved round of {subject} in {folder}",
+        code="no_round",
+        repair=f"run: sparkrecipes round {recipe_id or 'RECIPE'}",
+    )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from sparkrecipes.reports.html_text import Markup, element, joined
 from sparkrecipes.reports.plots import Bar, Point, bar_plot, line_plot
+from sparkrecipes.schema.report import RoundComparison
 from sparkrecipes.schema.round import Acceptance, Concurrent, Percentiles, Round, Spread
 
 SHARES = (("p50", 0), ("p95", 1), ("p99", 2), ("max", 3))
@@ -23,17 +24,19 @@ def ladder(round_: Round) -> list[Concurrent]:
     return sorted(known.values(), key=lambda step: (step.scenario or "", step.users))
 
 
-def throughput_plot(round_: Round) -> Markup:
-    """Draw the tokens a second of all users together against their number."""
+def throughput_plot(rounds: Mapping[str, Round]) -> Markup:
+    """Draw the tokens a second of all users together against their number, a line a round."""
     series: dict[str, list[Point]] = {}
-    alone = round_.single.e2e_tok_s if round_.single else None
-    steps = ladder(round_)
-    if alone and not any(step.users == 1 for step in steps):
-        series["all users"] = [point(1, alone)]
-    for step in steps:
-        if step.aggregate_tok_s:
-            line = series.setdefault(step.scenario or "all users", [])
-            line.append(point(step.users, step.aggregate_tok_s))
+    for name, round_ in rounds.items():
+        alone = round_.single.e2e_tok_s if round_.single else None
+        steps = ladder(round_)
+        if alone and not any(step.users == 1 for step in steps):
+            series[name] = [point(1, alone)]
+        for step in steps:
+            if step.aggregate_tok_s:
+                kind = step.scenario or ""
+                told = f"{name}, {kind}" if kind and len(rounds) > 1 else kind or name
+                series.setdefault(told, []).append(point(step.users, step.aggregate_tok_s))
     if not series:
         return said("Not measured.")
     return joined(
@@ -114,6 +117,37 @@ def sustained_plot(round_: Round) -> Markup:
             said(f"{told}."),
         )
     )
+
+
+def sustained_pair_plot(rounds: Mapping[str, Round]) -> Markup:
+    """Draw the minutes of each round that has them."""
+    series = {
+        name: [Point(n, rate) for n, rate in enumerate(round_.sustained.per_minute_tok_s, 1)]
+        for name, round_ in rounds.items()
+        if round_.sustained and round_.sustained.per_minute_tok_s
+    }
+    if not series:
+        return said("Not measured: the full round does that.")
+    title = "Tokens a second of all users, minute by minute"
+    return line_plot(title, series, x_title="minute", y_title="tok/s, all users")
+
+
+def pair_plots(comparison: RoundComparison) -> Markup:
+    """Draw each figure that both rounds have as two bars."""
+    parts: list[str] = []
+    for row in comparison.rows:
+        if row.before and row.after:
+            bars = [
+                Bar(word, spread.median, f"{spread.median:,.4g} {row.unit}", colour)
+                for colour, (word, spread) in enumerate(
+                    (("first", row.before), ("second", row.after))
+                )
+            ]
+            parts += [
+                element("h3", f"{row.says}, {row.unit} ({row.better} is faster)"),
+                bar_plot(f"{row.says}, {row.unit}", bars),
+            ]
+    return joined(tuple(parts)) if parts else said("No figure was measured in both.")
 
 
 def acceptance_plot(round_: Round) -> Markup:

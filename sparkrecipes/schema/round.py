@@ -10,25 +10,33 @@ from sparkrecipes.schema.base import Frozen, Id, Text
 
 Count = Annotated[int, Field(ge=0)]
 
+Figure = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)]
+"""A measured figure: never negative, and a number that can be reckoned with."""
+
+Change = Annotated[float, Field(ge=-1e15, le=1e15, allow_inf_nan=False)]
+"""A difference in per cent, up or down."""
+
 
 class Spread(Frozen):
     """A figure over its repeats."""
 
-    median: float
-    min: float
-    max: float
+    median: Figure
+    min: Figure
+    max: Figure
     n: Count | None = None
     """How many values it is taken from."""
+    values: tuple[Figure, ...] = ()
+    """Those values, in the order in which they were measured."""
 
 
 class Percentiles(Frozen):
     """A distribution; a percentile is null where too few values stand behind it."""
 
     n: Count
-    p50: float | None
-    p95: float | None
-    p99: float | None
-    max: float | None
+    p50: Figure | None
+    p95: Figure | None
+    p99: Figure | None
+    max: Figure | None
 
 
 class ServerSeen(Frozen):
@@ -60,11 +68,11 @@ class Single(Frozen):
     """Request sent to last token."""
     icl_ms: Percentiles | None = None
     """Gaps between token-bearing events; under speculation that is the step time."""
-    tokens_per_event: float | None = None
+    tokens_per_event: Figure | None = None
     prompt_tokens: Spread | None = None
     finish_reasons: dict[str, Count] = {}
     failed: Count = 0
-    warmup_ttft_ms: float | None = None
+    warmup_ttft_ms: Figure | None = None
     """First token of the discarded warm-up."""
 
 
@@ -85,7 +93,7 @@ class Concurrent(Frozen):
     """Where any request failed there is no speed: no aggregate comes from survivors."""
     e2e_s: Percentiles | None = None
     """Request sent to last token."""
-    start_spread_ms: float | None = None
+    start_spread_ms: Figure | None = None
     """First request of a round to its last."""
     scenario: str | None = None
     """Kind of prompt, where a ladder has several."""
@@ -97,9 +105,9 @@ class LongPrompt(Frozen):
     state: Literal["measured", "not_supported", "failed"]
     prompt_tokens: Count | None
     cached_tokens: Count | None
-    wall_s: float | None
-    ttft_ms: float | None
-    prefill_tok_s: float | None
+    wall_s: Figure | None
+    ttft_ms: Figure | None
+    prefill_tok_s: Figure | None
     """Uncached prompt tokens over the time to the first token."""
     n: Count = 0
     reason: str = ""
@@ -121,11 +129,11 @@ class Stability(Frozen):
 class Acceptance(Frozen):
     """What the engine's counters say of speculation."""
 
-    rate_pct: float | None
+    rate_pct: Figure | None
     """Accepted of drafted tokens."""
-    mean_length: float | None
+    mean_length: Figure | None
     """Tokens a step, the target's own token included."""
-    per_position_pct: tuple[float, ...]
+    per_position_pct: tuple[Figure, ...]
     drafts: Count
     source: Text
 
@@ -134,7 +142,7 @@ class VariedRow(Frozen):
     """One kind of prompt at one temperature."""
 
     workload: Text
-    temperature: float
+    temperature: Figure
     n: Count
     decode_tok_s: Spread | None
     acceptance: Acceptance | None
@@ -146,11 +154,11 @@ class VariedRow(Frozen):
 class Sustained(Frozen):
     """Load over many minutes."""
 
-    minutes: float
+    minutes: Figure
     users: Count
-    tok_s: float | None
-    per_minute_tok_s: tuple[float, ...]
-    drift_pct: float | None
+    tok_s: Figure | None
+    per_minute_tok_s: tuple[Figure, ...]
+    drift_pct: Change | None
     """Decode speed of the last third against the first, each prompt kind against itself."""
     failed: Count
     acceptance: Acceptance | None
@@ -164,10 +172,10 @@ class Sustained(Frozen):
 class PublishedMethod(Frozen):
     """What the October script would have printed: the only figures to set beside published ones."""
 
-    single_user_tok_s: float | None
-    ttft_ms: float | None
-    four_users_total_tok_s: float | None
-    long_prompt_46k_s: float | None
+    single_user_tok_s: Figure | None
+    ttft_ms: Figure | None
+    four_users_total_tok_s: Figure | None
+    long_prompt_46k_s: Figure | None
     read_from: Literal["separate_pass", "same_bytes"] | None = None
     """Its own pass (same prompt, no nonce, no warm-up), or the bytes of the true figures."""
     n: Count = 0
@@ -217,13 +225,13 @@ class ReportRow(Frozen):
     figure: Text
     unit: Text
     better: Literal["higher", "lower"]
-    published: float | None
-    measured: float | None
+    published: Figure | None
+    measured: Figure | None
     """By the published method: the only one that may be compared with it."""
-    measured_range: tuple[float, float] | None
-    true_value: float | None
+    measured_range: tuple[Figure, Figure] | None
+    true_value: Figure | None
     """By the true definitions, where they differ."""
-    difference_pct: float | None
+    difference_pct: Change | None
     verdict: Literal["matches", "slower", "faster", "not_comparable"]
     note: str = ""
 
@@ -247,7 +255,7 @@ class Step(Frozen):
     step: Id
     state: Literal["done", "warned", "skipped", "failed", "simulated"]
     message: Text
-    seconds: float
+    seconds: Figure
 
 
 class InstallReport(Frozen):

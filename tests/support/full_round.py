@@ -9,7 +9,9 @@ from sparkrecipes.schema.round import Round
 
 def spread(median: float, share: float = 0.02, n: int = 6) -> dict[str, Any]:
     """A figure whose repeats lie within a share of its median."""
-    return {"median": median, "min": median * (1 - share), "max": median * (1 + share), "n": n}
+    low, high = median * (1 - share), median * (1 + share)
+    values = (low, *[median] * (n - 2), high) if n > 1 else (median,)
+    return {"median": median, "min": low, "max": high, "n": n, "values": values}
 
 
 def step(users: int, total: float, scenario: str | None = None) -> dict[str, Any]:
