@@ -18,7 +18,7 @@ from sparkrecipes.schema.report import AuditRow, PublishedAudit
 
 ROOT = Path(__file__).parent.parent
 FACTS = json.loads((ROOT / "tests/data/facts/october_round.json").read_text())
-SET = next(iter(open_catalog().evidence.values()))
+SET = open_catalog().evidence["standard-round-2026-10"]
 
 
 def rows_of(**figures: float) -> PublishedAudit:
@@ -124,7 +124,7 @@ def test_the_command_says_what_it_is_and_fails_where_a_caveat_is_missing(
     assert 0 == code
     assert "not a measurement" in answer["basis"]
     catalog = shutil.copytree(ROOT / "catalog", tmp_path / "catalog")
-    (file,) = (catalog / "evidence").glob("*.yaml")
+    file = catalog / "evidence/standard-round-2026-10.yaml"
     text = file.read_text()
     row = text[text.index("  - id: qwen3.8-27b-nvfp4-vllm\n") :].replace(
         "ttft_ms: 202", "ttft_ms: 9202", 1
