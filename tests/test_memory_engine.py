@@ -285,16 +285,32 @@ def test_a_model_of_states_alone_keeps_them_unpadded() -> None:
     assert (40 * 4_255_744, 1) == (plan.bytes_per_block, plan.blocks_per_request(131072))
 
 
-def test_a_window_beside_states_starts_from_another_block_by_release() -> None:
-    """From 0.31 on a sliding drafter takes the attention block; before, the smallest, scaled up."""
-    layers = (*model("nemotron-3.5-lightning-30b-a3b").layers,)
-    drafter = (sliding(6, 3, 128, 1024),)
+@pytest.mark.parametrize(
+    ("version", "dtype", "backend", "blocks"),
+    [
+        ("0.24.0", "fp8", None, 4176),
+        ("0.30.0", "fp8", None, 2784),
+        ("0.31.0", "fp8", None, 64),
+        ("0.31.0", "fp8", "triton_attn", 4176),
+        ("0.31.0", "bfloat16", None, 2096),
+        ("0.31.0", "bfloat16", "FLASHINFER", 64),
+    ],
+)
+def test_a_window_beside_states_starts_from_another_block_by_release(
+    version: str, dtype: str, backend: str | None, blocks: int
+) -> None:
+    """From 0.31 on the largest block that its kernels run whole: FLASHINFER, at most 64.
 
-    def block(version: str) -> int:
-        plan = plan_cache(layers, drafter, settings(version))
-        return next(g.spec.block_tokens for g in plan.groups if g.spec.kind == "sliding")
-
-    assert (2784, 4176) == (block("0.30.0"), block("0.31.0"))
+    Before, the smallest (0.25 to 0.30), scaled up where it divides, or the attention block.
+    """
+    lightning = model("nemotron-3.5-lightning-30b-a3b")
+    asked = engine_request(lightning, engine("vllm"), context_tokens=131072, kv_cache_dtype=dtype)
+    flags = (*asked.flags, *([f"--attention-backend={backend}"] if backend else []))
+    plain = FitRequest(**{**asked.__dict__, "flags": flags, "engine_version": version})
+    found = sequence_cost(plain, SPARK.mem_total_bytes).high.settings._replace(mode="align")
+    plan = plan_cache(lightning.layers, (sliding(6, 3, 128, 1024),), found)
+    (window,) = (g.spec.block_tokens for g in plan.groups if g.spec.kind == "sliding")
+    assert blocks == window
 
 
 def test_a_ring_holds_the_open_group_and_all_drafts() -> None:

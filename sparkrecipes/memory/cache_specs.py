@@ -34,6 +34,9 @@ MLA_HYBRID_BLOCK = 128
 MAMBA_CHUNK = 128
 """Chunk that the mode which keeps all states aligns to: the chunk_size of Nemotron-H."""
 
+FIXED_BLOCKS = (16, 32, 64)
+"""Tokens a block that FLASHINFER runs whole on a GB10."""
+
 KV_WIDTHS = {
     "auto": 2,
     "bfloat16": 2,
@@ -65,6 +68,8 @@ class CacheSettings(NamedTuple):
     """Tokens that may be scheduled and not yet settled."""
     block_tokens: int = SMALLEST_BLOCK
     """``--block-size``; hybrids may raise it."""
+    any_block: bool = True
+    """Whether the kernels of attention run any multiple of 16 tokens, or ``FIXED_BLOCKS``."""
     window_is_full: bool = False
     """``--disable-hybrid-kv-cache-manager``: sliding layers keep every token."""
 
@@ -211,9 +216,22 @@ def shape_of(group: FullAttention | SlidingAttention | MlaAttention) -> tuple[in
 
 def sliding_spec(group: SlidingAttention, block: int, settings: CacheSettings) -> CacheSpec:
     """Lay out a layer that keeps a window."""
-    own = block if settings.rules.sliding_takes_attention_block else SMALLEST_BLOCK
+    own = sliding_block(block, settings)
     page = own * token_bytes(group, settings.kv_cache_dtype)
     return CacheSpec("sliding", shape_of(group), own, page, window_tokens=group.window_tokens)
+
+
+def sliding_block(block: int, settings: CacheSettings) -> int:
+    """Give the tokens of a block that a sliding layer starts from.
+
+    Source: vLLM 0.32.0 ``model_executor/layers/attention/attention.py`` (get_kv_cache_spec,
+    _largest_kernel_block_within), ``v1/attention/backends/flashinfer.py``.
+    """
+    if settings.rules.sliding_block == "smallest":
+        return SMALLEST_BLOCK
+    if settings.rules.sliding_block == "attention" or settings.any_block:
+        return block
+    return max(size for size in FIXED_BLOCKS if size <= max(block, SMALLEST_BLOCK))
 
 
 def state_spec(

@@ -34,18 +34,19 @@ class EngineRules(NamedTuple):
     """Whether the mode that keeps all states adds a block for each draft token."""
     checkpoint_blocks: int
     """Blocks more that Mamba-2 layers hold for a prefill checkpoint in mode align."""
-    sliding_takes_attention_block: bool
-    """Whether sliding layers start from the attention block, or from the smallest, 16."""
+    sliding_block: Literal["attention", "smallest", "kernel"]
+    """Where sliding layers start: from the attention block, from the smallest (16), or from the
+    largest block that their kernels run whole."""
 
 
 RELEASES = (
-    EngineRules((0, 0), False, 1, False, "unless_speculative", False, 0, True),
-    EngineRules((0, 21), True, 1, False, "unless_speculative", False, 0, True),
-    EngineRules((0, 25), True, 1, False, "yes", True, 0, False),
-    EngineRules((0, 26), True, 2, False, "yes", True, 0, False),
-    EngineRules((0, 28), True, 2, True, "no", True, 0, False),
-    EngineRules((0, 31), True, 2, True, "no", True, 0, True),
-    EngineRules((0, 32), True, 2, True, "no", True, 1, True),
+    EngineRules((0, 0), False, 1, False, "unless_speculative", False, 0, "attention"),
+    EngineRules((0, 21), True, 1, False, "unless_speculative", False, 0, "attention"),
+    EngineRules((0, 25), True, 1, False, "yes", True, 0, "smallest"),
+    EngineRules((0, 26), True, 2, False, "yes", True, 0, "smallest"),
+    EngineRules((0, 28), True, 2, True, "no", True, 0, "smallest"),
+    EngineRules((0, 31), True, 2, True, "no", True, 0, "kernel"),
+    EngineRules((0, 32), True, 2, True, "no", True, 1, "kernel"),
 )
 
 ASYNC_SPECULATION = ("mtp", "eagle3", "dflash", "dspark")

@@ -48,6 +48,8 @@ largest known DFlash and DSpark drafters have 8 and 6."""
 DRAFTER_HEADS_TO_HIDDEN = 2
 """Widest attention of an undescribed drafter, in hidden sizes of its target (gpt-oss: 1.42)."""
 
+FLASHINFER = "FLASHINFER"
+
 UNQUANTISED = ("bf16", "bfloat16", "fp16", "float16")
 
 
@@ -172,12 +174,27 @@ def cache_settings(
         speculative_tokens=request.speculative.num_speculative_tokens if request.speculative else 0,
         in_flight_tokens=batched_tokens(request, mem_total_bytes) * batches(request, rules),
         block_tokens=flag_number(request.flags, "--block-size") or SMALLEST_BLOCK,
+        any_block=runs_any_block(request.flags, request.kv_cache_dtype),
         window_is_full=flag_on(request.flags, "disable-hybrid-kv-cache-manager") or False,
     )
     quantised = any(b.quant.lower() not in UNQUANTISED for b in request.builds)
     own_type = request.kv_cache_dtype == "auto" and quantised
     dtype = "fp8" if own_type else request.kv_cache_dtype
-    return high._replace(ssm_width=low_ssm, kv_cache_dtype=dtype), high
+    any_block = runs_any_block(request.flags, dtype)
+    return high._replace(ssm_width=low_ssm, kv_cache_dtype=dtype, any_block=any_block), high
+
+
+def runs_any_block(flags: tuple[str, ...], dtype: str) -> bool:
+    """Say whether the kernels of attention run any multiple of 16 tokens a block.
+
+    On a GB10 vLLM prefers FLASH_ATTN, which takes no 8-bit cache there; FLASHINFER comes next, and
+    runs blocks of 16, 32 or 64 tokens.
+
+    Source: vLLM 0.32.0 ``platforms/cuda.py`` (_get_backend_priorities),
+    ``v1/attention/backends/fa_utils.py`` (flash_attn_supports_kv_cache_dtype).
+    """
+    told = flag_value(flags, "--attention-backend")
+    return told.upper() != FLASHINFER if told else kv_width(dtype) > 1
 
 
 def ssm_widths(request: FitRequest, layers: tuple[LayerGroup, ...]) -> tuple[int, int]:

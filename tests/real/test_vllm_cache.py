@@ -165,40 +165,84 @@ def stack(number: int) -> dict[str, Any]:
         "layers": layers,
         "mode": mode,
         "drafts": drafts,
+        "layout": "LBNHC",
         "context_tokens": draw.choice((4096, 65536, 131_071, 262_144)),
         "in_flight_tokens": draw.choice((4096, 16384)),
         "available_bytes": draw.randint(2**36, 2**39),
     }
 
 
-STACKS = {f"stack {number}": stack(number) for number in range(400)}
+def indexed_stack(number: int) -> dict[str, Any]:
+    """Draw a stack like Qwen3.8-Flash-Next's: attention with indexers, states, a convolution.
+
+    Its layout puts a block's pages of several sizes side by side.
+    """
+    draw = random.Random(number)
+    full, drafts, width = draw.randint(2, 24), draw.choice((0, 2, 3, 5)), draw.choice((1, 2))
+    mode, ratio, block = draw.choice(("none", "align")), 4, draw.choice((1600, 3136, 3184))
+    page = block * 2 * 2 * 256 * width
+    common = {"block_tokens": block, "mode": mode, "drafts": drafts, "page_bytes": page}
+    one_head = {"heads": 1, "head_dim": 128, "width": 2}
+    ring = ratio * -(-(ratio + drafts) // ratio)
+    states = [
+        {"kind": "state", "count": 3 * full, "state_bytes": page - 64, **common},
+        {"kind": "state", "count": 1, "state_bytes": 184_320, "replicated": True, **common},
+    ]
+    return {
+        "layers": [
+            {
+                "kind": "full",
+                "count": full,
+                "heads": 2,
+                "head_dim": 256,
+                "width": width,
+                "block_tokens": block,
+            },
+            {"kind": "keys", "count": full, "ratio": ratio, "block_tokens": block, **one_head},
+            {"kind": "ring", "count": full, "block_tokens": ring, **one_head},
+            *states[: draw.randint(1, 2)],
+        ],
+        "mode": mode,
+        "drafts": drafts,
+        "layout": "BLHNC",
+        "context_tokens": draw.choice((32_768, 131_071, 262_144)),
+        "in_flight_tokens": 16384,
+        "available_bytes": draw.randint(2**34, 2**37),
+    }
+
+
+STACKS = {f"stack {number}": stack(number) for number in range(400)} | {
+    f"indexed stack {number}": indexed_stack(number) for number in range(100)
+}
 
 
 def our_specs(question: dict[str, Any]) -> dict[CacheSpec, int]:
     """Write a stack's layers as our own specs, by the words that the product uses."""
-    held = {"none": 1, "align": 2}[question["mode"]] + question["drafts"]
     specs: dict[CacheSpec, int] = {}
     for layer in question["layers"]:
-        block = layer["block_tokens"]
-        if layer["kind"] == "state":
-            spec = CacheSpec(
-                "state",
-                ("mamba2", layer["state_bytes"]),
-                block,
-                layer["page_bytes"],
-                held_blocks=held,
-            )
-        else:
-            sliding = layer["kind"] == "sliding"
-            spec = CacheSpec(
-                "sliding" if sliding else "full",
-                (layer["heads"], layer["head_dim"], layer["head_dim"]),
-                block,
-                block * layer["heads"] * 2 * layer["head_dim"] * layer["width"],
-                window_tokens=layer["window"] if sliding else 0,
-            )
+        spec = our_spec(layer)
         specs[spec] = specs.get(spec, 0) + layer["count"]
     return specs
+
+
+def our_spec(layer: dict[str, Any]) -> CacheSpec:
+    """Write one layer as our own spec."""
+    kind, block = layer["kind"], layer["block_tokens"]
+    if kind == "state":
+        held = {"none": 1, "align": 2}[layer["mode"]] + layer["drafts"]
+        name = "short_conv" if layer.get("replicated") else "mamba2"
+        shape = (name, layer["state_bytes"])
+        return CacheSpec("state", shape, block, layer["page_bytes"], held_blocks=held)
+    row = layer["heads"] * layer["head_dim"] * layer["width"]
+    if kind == "keys":
+        shape = ("keys", layer["head_dim"], layer["ratio"])
+        return CacheSpec("full", shape, block, block // layer["ratio"] * row)
+    if kind == "ring":
+        return CacheSpec("ring", ("ring", layer["head_dim"]), block, block * row, held_blocks=1)
+    both = (layer["heads"], layer["head_dim"], layer["head_dim"])
+    if kind == "sliding":
+        return CacheSpec("sliding", both, block, 2 * block * row, window_tokens=layer["window"])
+    return CacheSpec("full", both, block, 2 * block * row)
 
 
 def our_stack(question: dict[str, Any]) -> CachePlan:
@@ -242,9 +286,7 @@ def engine_answers(vllm_env: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_model_is_laid_out_as_the_engine_does(
-    name: str, engine_answers: dict[str, Any]
-) -> None:
+def test_a_model_is_laid_out_as_the_engine_does(name: str, engine_answers: dict[str, Any]) -> None:
     """From the same config.json: block, blocks, blocks a request, tokens and concurrency."""
     question, theirs = MODELS[name], engine_answers[name]
     plan = sequence_cost(request_of(question), SPARK.mem_total_bytes).high
@@ -256,7 +298,7 @@ def test_a_model_is_laid_out_as_the_engine_does(
 def test_any_stack_of_layers_is_grouped_as_the_engine_does(
     engine_answers: dict[str, Any],
 ) -> None:
-    """400 stacks that no model has: the same blocks, tokens and concurrency for each."""
+    """500 stacks that no model has: the same blocks, tokens and concurrency for each."""
     wrong = {}
     for name, question in STACKS.items():
         ours = engine_kv(

@@ -1,8 +1,8 @@
 """Ask vLLM itself how it lays out the KV cache of a model: its own classes, its own functions.
 
-Run by the Python of the vLLM environment: ``python vllm_cache.py QUESTIONS ANSWERS``, two JSON files. A
-question is either a model (``config``, with a ``draft`` where it speculates): its layers are made
-by vLLM's model classes on the meta device, without weights. Or it is a stack of layers
+Run by the Python of the vLLM environment: ``python vllm_cache.py QUESTIONS ANSWERS``, two JSON
+files. A question is either a model (``config``, with a ``draft`` where it speculates): its layers
+are made by vLLM's model classes on the meta device, without weights. Or it is a stack of layers
 (``layers``), put together from vLLM's spec classes. The answers are what vLLM's log would print.
 
 Two things of a GPU are put in place of the CPU's, as there is none: kernels that take any multiple
@@ -34,6 +34,7 @@ from vllm.v1.attention.backend import AttentionBackend, MultipleOf
 from vllm.v1.attention.backends.cpu_attn import CPUAttentionBackend
 from vllm.v1.core import kv_cache_utils
 from vllm.v1.kv_cache_interface import (
+    CircularBufferSpec,
     FullAttentionSpec,
     KVCacheSpec,
     MambaSpec,
@@ -132,6 +133,7 @@ def stack_spec(layer: dict[str, Any]) -> KVCacheSpec:
             page_size_padded=layer["page_bytes"],
             mamba_cache_mode=layer["mode"],
             num_speculative_blocks=layer["drafts"],
+            tp_replicated=layer.get("replicated", False),
         )
     shape = {
         "block_size": block,
@@ -139,8 +141,10 @@ def stack_spec(layer: dict[str, Any]) -> KVCacheSpec:
         "head_size": layer["head_dim"],
         "dtype": DTYPES[layer["width"]],
     }
-    if layer["kind"] == "latent":
-        return MLAAttentionSpec(**shape)
+    if layer["kind"] == "keys":
+        return MLAAttentionSpec(**shape, tokens_per_state=layer["ratio"])
+    if layer["kind"] == "ring":
+        return CircularBufferSpec(**shape, head_size_v=0)
     if layer["kind"] == "sliding":
         return SlidingWindowSpec(**shape, sliding_window=layer["window"])
     return FullAttentionSpec(**shape)
@@ -188,6 +192,7 @@ def main() -> None:
         plain.model_config.max_model_len = question["context_tokens"]
         plain.scheduler_config.max_num_batched_tokens = question["in_flight_tokens"] // 2
         plain.cache_config.mamba_cache_mode = question["mode"]
+        plain.cache_config.kv_cache_layout = question["layout"]
         specs = stack_specs(question["layers"])
         answers[name] = answer(plain, specs, question["available_bytes"])
     Path(sys.argv[2]).write_text(json.dumps(answers))
