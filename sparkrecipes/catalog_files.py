@@ -95,11 +95,12 @@ def files(root: Path, kind: str) -> dict[str, Path]:
     }
 
 
-def cached_list_json(path: Path | None = None) -> bytes | None:
+def cached_list_json(path: Path | None = None, *, everything: bool = False) -> bytes | None:
     """Return the ``list`` answer of a catalog as JSON, where no file changed since it was made.
 
     Args:
         path: The catalog, as for ``catalog_root``.
+        everything: True for the answer with all recipes (``list --all``).
 
     Returns:
         The JSON of a ``RecipeList``, indented; None where there is none or it is out of date.
@@ -112,18 +113,23 @@ def cached_list_json(path: Path | None = None) -> bytes | None:
         return None
     seen, _, rest = kept.partition(_MARK)
     check, _, payload = rest.partition(_MARK)
-    return payload if seen == state and check == _checksum(payload) else None
+    if seen != state or check != _checksum(payload):
+        return None
+    shown, _, whole = payload.partition(_MARK)
+    return whole if everything else shown
 
 
-def store_list_json(state: bytes, payload: bytes) -> None:
-    """Keep the ``list`` answer for ``cached_list_json``; do nothing where that cannot be done.
+def store_list_json(state: bytes, shown: bytes, whole: bytes) -> None:
+    """Keep both ``list`` answers for ``cached_list_json``; do nothing where that cannot be done.
 
     One answer is kept: that of the catalog asked last.
 
     Args:
         state: What ``catalog_state`` was before the catalog was read.
-        payload: The JSON of its ``RecipeList``, indented.
+        shown: The JSON of its ``RecipeList`` without ``--all``, indented.
+        whole: The same with all recipes.
     """
+    payload = _MARK.join((shown, whole))
     target = _cache_file()
     partial = target.with_name(f"{target.name}.{os.getpid()}")
     try:

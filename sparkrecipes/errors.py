@@ -53,14 +53,19 @@ class Misuse(SparkRecipesError):
 
 
 class UnknownId(Misuse):
-    """Nothing of that kind has that id; the nearest ids are named in the repair."""
+    """Nothing of that kind has that id; the nearest ids are named in the repair.
+
+    ``see`` is the command that lists them; None where there are so few that all are named.
+    """
 
     default_code = "unknown_id"
 
-    def __init__(self, kind: str, wanted: str, known: Iterable[str], *, see: str) -> None:
+    def __init__(self, kind: str, wanted: str, known: Iterable[str], *, see: str | None) -> None:
+        known = tuple(known)
         near = nearest(wanted, known)
         hint = f"did you mean {' or '.join(near)}? " if near else ""
-        super().__init__(f"no {kind} has the id {wanted!r}", repair=f"{hint}run: {see}")
+        way = f"run: {see}" if see else f"one of: {', '.join(known) or 'none'}, or a file"
+        super().__init__(f"no {kind} has the id {wanted!r}", repair=f"{hint}{way}")
 
 
 class CatalogError(SparkRecipesError):

@@ -14,7 +14,6 @@ from sparkrecipes import catalog_files
 from sparkrecipes.catalog import Catalog, InvalidFile, data_root, open_catalog
 from sparkrecipes.catalog_files import cached_list_json, catalog_root, catalog_state
 from sparkrecipes.errors import CatalogError, Misuse, UnknownId
-from sparkrecipes.schema.listing import RecipeList
 from sparkrecipes.strict_yaml import StrictYamlError
 
 SMALL = Path(__file__).parent / "data" / "catalog"
@@ -84,6 +83,21 @@ def test_the_list_is_ordered_by_speed_and_doubt(catalog):
         "tiny-8b-nvfp4-vllm",
     ]
     assert ids == [summary.id for summary in catalog.summaries()]
+
+
+def test_the_list_leaves_out_what_other_publications_measured(copy):
+    """It is counted and said, and shown where all is asked for; a recipe of one's own stays."""
+    untested = copy / "recipes" / "tiny-8b-nvfp4-vllm.yaml"
+    near = "resembles:\n  - row: round#tiny-8b-fp8-vllm\n    differs: the weights\n"
+    before = open_catalog(copy).listed()
+    assert (4, 0, "") == (len(before.recipes), before.more, before.note)
+    untested.write_text(untested.read_text() + near)
+    catalog = open_catalog(copy)
+    assert (3, 1) == (len(catalog.listed().recipes), catalog.listed().more)
+    assert "sparkrecipes list --all" in catalog.listed().note
+    whole = catalog.listed(everything=True)
+    assert (4, 0, "") == (len(whole.recipes), whole.more, whole.note)
+    assert ("round",) == whole.recipes[-1].known_from
 
 
 def test_the_fastest_of_equal_trust_is_first(copy):
@@ -272,9 +286,10 @@ def test_a_catalog_may_lack_what_is_not_needed(copy):
 def test_the_list_is_kept_as_the_command_prints_it(catalog, cache):
     """Byte for byte the JSON of the answer; a second catalog takes the place of the first."""
     assert cached_list_json(SMALL) is None
-    answer = RecipeList(recipes=catalog.summaries()).model_dump(mode="json")
-    kept = cached_list_json(SMALL)
-    assert json.dumps(answer, ensure_ascii=False, indent=2) == kept.decode()
+    for everything in (False, True):
+        answer = catalog.listed(everything=everything).model_dump(mode="json")
+        kept = cached_list_json(SMALL, everything=everything)
+        assert json.dumps(answer, ensure_ascii=False, indent=2) == kept.decode()
     assert [cache] == list(cache.parent.iterdir())
     open_catalog().summaries()
     assert cached_list_json() is not None
@@ -341,8 +356,9 @@ def test_a_broken_cache_is_not_used(catalog, cache):
 def test_a_kept_list_of_another_shape_is_not_trusted(catalog, cache):
     """What the types refuse is reckoned anew, although it is intact."""
     right = catalog.summaries()
-    catalog_files.store_list_json(catalog_state(SMALL), b'{"recipes": [{"id": 1}]}')
-    assert b'{"recipes": [{"id": 1}]}' == cached_list_json(SMALL)
+    wrong = b'{"recipes": [{"id": 1}]}'
+    catalog_files.store_list_json(catalog_state(SMALL), wrong, wrong)
+    assert wrong == cached_list_json(SMALL)
     assert right == open_catalog(SMALL).summaries()
 
 

@@ -31,8 +31,9 @@ def catalog() -> Catalog:
 
 def test_recipes_are_the_23_measured_configurations(catalog):
     """The catalog has one recipe for each row of the round, under the row's id."""
-    assert sorted(ROWS) == sorted(catalog.recipes)
-    assert 23 == len(catalog.recipes)
+    measured = [r.id for r in catalog.recipes.values() if catalog.status(r) == "measured"]
+    assert sorted(ROWS) == sorted(measured)
+    assert 23 == len(measured)
 
 
 @pytest.mark.parametrize("key", ROWS)
@@ -111,17 +112,17 @@ def test_claim_of_tools_carries_the_parser(catalog):
     without = [
         r.id
         for r in claiming
-        if "--enable-auto-tool-choice" not in r.flags
+        if ("--enable-auto-tool-choice" not in r.flags and r.engine != "sglang")
         or not any(flag.startswith("--tool-call-parser=") for flag in r.flags)
     ]
     assert [] == without
-    assert 20 == len(claiming)
+    assert 20 == len([r for r in claiming if r.id in ROWS])
 
 
 def test_dropped_claims_are_said(catalog):
     """Only Gemma's claim of audio differs from the public recipes, and it says so."""
     dropped = {}
-    for recipe in catalog.recipes.values():
+    for recipe in (catalog.recipes[key] for key in ROWS):
         gone = [c for c in ROWS[recipe.id]["capabilities"] if c not in recipe.capabilities]
         if gone:
             dropped[recipe.id] = gone
@@ -404,7 +405,7 @@ def test_spark_is_the_published_machine(catalog):
 
 
 def test_what_does_not_run_rules_out_no_measured_recipe(catalog):
-    """Every recipe of the catalog was measured, so no entry concerns one at its settings."""
+    """No entry concerns a recipe at its settings: nothing is offered that is known not to run."""
     concerned = [
         (entry.title, recipe.id)
         for entry in catalog.does_not_run
@@ -412,7 +413,7 @@ def test_what_does_not_run_rules_out_no_measured_recipe(catalog):
         if entry.concerns(recipe)
     ]
     assert [] == concerned
-    assert {"measured"} == {catalog.status(recipe) for recipe in catalog.recipes.values()}
+    assert {"measured", "untested"} == {catalog.status(r) for r in catalog.recipes.values()}
 
 
 def test_what_does_not_run_rules_out_what_it_names(catalog):

@@ -26,8 +26,12 @@ def run(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, Any]:
 def test_list_has_the_23_measured_recipes(capsys: pytest.CaptureFixture[str]) -> None:
     """Each with the figures that people choose by."""
     code, answer = run(capsys, "list")
-    rows = {r["id"]: r["published"] for r in answer["recipes"] if r["published"]}
+    rows = {r["id"]: r["published"] for r in answer["recipes"]}
     assert (0, 23) == (code, len(rows))
+    assert None not in rows.values()
+    code, whole = run(capsys, "list", "--all")
+    assert (0, answer["more"] + 23) == (code, len(whole["recipes"]))
+    assert answer["more"] > 10
     assert 102.3 == rows[AGENTS_PICK]["single_user_tok_s"]
 
 
@@ -67,6 +71,9 @@ def test_common_options_stand_before_or_after_the_command(
         (["fit", "owner/unknown", "--offline"], 3, "--offline"),
         (["image", "UPPER CASE"], 2, ""),
         (["recomend", "agents"], 2, "recommend"),
+        (["list", "--machine", "nope"], 2, "dgx-spark"),
+        (["show", AGENTS_PICK, "--machine", "nope"], 2, "dgx-spark"),
+        (["fit", AGENTS_PICK, "--machine", "dgx-sparc"], 2, "did you mean dgx-spark"),
         (["list", "--jsn"], 2, "--help"),
         (["fit", AGENTS_PICK, "--users", "0"], 2, "--help"),
         (["fit", AGENTS_PICK, "--context", "-5"], 2, "--help"),

@@ -261,8 +261,12 @@ def test_the_entrypoint_is_not_doubled():
     for recipe in catalog.recipes.values():
         argv = made(recipe, catalog.engine(recipe.engine)).argv
         rest = argv[argv.index(recipe.image.reference) + 1 :]
+        engine = catalog.engine(recipe.engine)
+        assert engine.command == rest[: len(engine.command)]
+        rest = rest[len(engine.command) :]
         assert not {"vllm", "serve", "nim-serve"} & set(rest)
-        assert not rest or rest[0].startswith("/weights/models--")
+        folder = rest[0].removeprefix(f"{engine.model_flag}=") if rest else ""
+        assert not rest or folder.startswith("/weights/models--")
 
 
 def test_the_cache_of_the_caller_is_mounted():
@@ -576,5 +580,6 @@ def test_every_shipped_recipe_has_the_other_formats(format):
     for recipe in catalog.recipes.values():
         command = made(recipe, catalog.engine(recipe.engine), format=format)
         assert recipe.image.reference in command.shell
-        assert "127.0.0.1:8000:8000" in command.shell
+        port = catalog.engine(recipe.engine).container_port
+        assert f"127.0.0.1:8000:{port}" in command.shell
         assert ("NGC_API_KEY" in command.shell) == (recipe.engine == "nim")

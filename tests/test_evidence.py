@@ -257,6 +257,41 @@ def test_a_configuration_that_did_not_start_has_no_figure(catalog):
     assert [("e", None)] == [(m.id, m.tok_s) for m in failed]
 
 
+def test_every_measured_configuration_can_be_started_or_says_why_not(catalog):
+    """Each configuration of the school and the survey is nearly one of the catalog's recipes."""
+    near = {one.row for recipe in catalog.recipes.values() for one in recipe.resembles}
+    for key in ("school-2026-06", "survey-qwen36"):
+        found = catalog.evidence[key]
+        configured = (*found.single_stream, *found.ladders, *found.acceptance_by_position)
+        started = {f"{key}#{one.id}" for one in configured if one.id != "e"}
+        assert started == {row for row in near if row.startswith(key)}
+
+
+def test_what_nobody_ran_exactly_is_untested_and_says_what_differs(catalog):
+    """A recipe beside the round has no published row, is untested, and names its sources."""
+    beside = [r for r in catalog.recipes.values() if not r.evidence]
+    assert len(beside) > 10
+    for recipe in beside:
+        assert "untested" == catalog.status(recipe)
+        assert recipe.resembles
+        assert all(near.differs for near in recipe.resembles)
+        assert any("ntested" in caveat for caveat in recipe.caveats)
+        assert any(source.startswith("https://") for source in recipe.sources)
+
+
+def test_a_resembling_row_agrees_in_model_and_weights(catalog):
+    """A recipe resembles rows of its own model; another quant or engine is said to differ."""
+    for recipe in catalog.recipes.values():
+        for near in recipe.resembles:
+            key, _, row_id = near.row.partition("#")
+            found = catalog.evidence[key]
+            rows = (*found.single_stream, *found.ladders, *found.acceptance_by_position)
+            row = next(row for row in rows if row.id == row_id)
+            assert recipe.model == row.model
+            differs = row.quant not in (None, recipe.quant)
+            assert not differs or "weights" in near.differs, (recipe.id, row_id)
+
+
 BROKEN = {
     "duplicate_id": ("  - id: b\n", "  - id: a\n"),
     "unknown_model": ("model: qwen3.6-35b-a3b\n", "model: qwen3.6-35b\n"),

@@ -207,7 +207,8 @@ def test_doubtful_figures_rank_after_sound_ones(catalog):
     """GPT-OSS-20B, 96.2 tok/s on paper, stands after every sound speed, with the reason."""
     answer = ask(catalog, "agents")
     ranked = order(answer)
-    speeds = {key: catalog.published(catalog.recipes[key])[0].row.figures for key in ranked}
+    measured = [key for key in ranked if catalog.recipes[key].evidence]
+    speeds = {key: catalog.published(catalog.recipes[key])[0].row.figures for key in measured}
     slowest = ranked.index("qwen3.8-27b-nvfp4-vllm")
     assert 11.0 == speeds["qwen3.8-27b-nvfp4-vllm"].single_user_tok_s
     assert slowest < ranked.index(OSS_20B) < ranked.index(FLASH)

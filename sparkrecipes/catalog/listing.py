@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sparkrecipes.schema.listing import (
         PublishedRow,
         RecipeDetail,
+        RecipeList,
         RecipeStatus,
         RecipeSummary,
     )
@@ -91,7 +92,25 @@ def summary(
         doubtful=tuple(sorted({figure for caveat in caveats for figure in caveat.figures})),
         caveats=(*doubts, *recipe.caveats),
         status=recipe_status,
+        known_from=tuple(dict.fromkeys(near.row.partition("#")[0] for near in recipe.resembles)),
     )
+
+
+def shown_list(summaries: Sequence[RecipeSummary], *, everything: bool) -> RecipeList:
+    """Return the list as it is answered: the rest is counted, and said, unless all is asked for.
+
+    Left out is what the standard round did not measure and the catalog knows from another
+    publication: its figures are of another method and cannot stand in this table.
+    """
+    from sparkrecipes.schema.listing import RecipeList
+
+    kept = tuple(s for s in summaries if everything or s.published or not s.known_from)
+    more = len(summaries) - len(kept)
+    note = (
+        f"{more} more are known from other publications, whose figures do not compare with these: "
+        "sparkrecipes list --all"
+    )
+    return RecipeList(recipes=kept, more=more, note=note if more else "")
 
 
 def rank(summary: RecipeSummary) -> tuple[int, float, str]:
@@ -130,7 +149,7 @@ def kept_summaries(root: Path) -> tuple[RecipeSummary, ...] | None:
     """Return the list from the cache, where it holds the right type and is up to date."""
     from sparkrecipes.schema.listing import RecipeList
 
-    kept = cached_list_json(root)
+    kept = cached_list_json(root, everything=True)
     try:
         return RecipeList.model_validate_json(kept).recipes if kept else None
     except ValidationError:
@@ -139,7 +158,7 @@ def kept_summaries(root: Path) -> tuple[RecipeSummary, ...] | None:
 
 def keep_summaries(state: bytes, summaries: tuple[RecipeSummary, ...]) -> None:
     """Keep the list, as the command line prints it, for as long as the state is the same."""
-    from sparkrecipes.schema.listing import RecipeList
-
-    data = RecipeList(recipes=summaries).model_dump(mode="json")
-    store_list_json(state, json.dumps(data, ensure_ascii=False, indent=2).encode())
+    answers = (shown_list(summaries, everything=everything) for everything in (False, True))
+    data = (answer.model_dump(mode="json") for answer in answers)
+    shown, whole = (json.dumps(one, ensure_ascii=False, indent=2).encode() for one in data)
+    store_list_json(state, shown, whole)

@@ -19,7 +19,13 @@ if TYPE_CHECKING:
     from sparkrecipes.schema.engine import Engine
     from sparkrecipes.schema.evidence import DoesNotRunEntry, DoesNotRunFile, Evidence, EvidenceRow
     from sparkrecipes.schema.findings import DiagnosisRule
-    from sparkrecipes.schema.listing import PublishedRow, RecipeDetail, RecipeStatus, RecipeSummary
+    from sparkrecipes.schema.listing import (
+        PublishedRow,
+        RecipeDetail,
+        RecipeList,
+        RecipeStatus,
+        RecipeSummary,
+    )
     from sparkrecipes.schema.machine import Machine
     from sparkrecipes.schema.model import Model
     from sparkrecipes.schema.recipe import Recipe
@@ -28,6 +34,9 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound=BaseModel)
 
 DEFAULT_MACHINE = "dgx-spark"
+
+SHORT_LISTS = ("machine", "engine")
+"""Kinds of which there are so few that an error names them all."""
 
 
 class Catalog:
@@ -155,6 +164,10 @@ class Catalog:
         listing.keep_summaries(state, ranked)
         return ranked
 
+    def listed(self, *, everything: bool = False) -> RecipeList:
+        """Return the list: what the standard round measured and the user's own, or everything."""
+        return listing.shown_list(self.summaries(), everything=everything)
+
     def detail(self, recipe: Recipe) -> RecipeDetail:
         """Return a recipe in full, with what is published of it and where that comes from."""
         return listing.detail(recipe, self.summary(recipe), self.published(recipe), self.evidence)
@@ -185,5 +198,6 @@ def _load_file(path: Path, folder: str) -> object:
 
 def _get(folder: Folder[T], key: str, word: str) -> T:
     if key not in folder:
-        raise UnknownId(word, key, folder, see="sparkrecipes list")
+        see = None if word in SHORT_LISTS else "sparkrecipes list"
+        raise UnknownId(word, key, folder, see=see)
     return folder[key]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from sparkrecipes.checks.facts import CheckFacts, blocker, gb, ok, unknown, warning
 from sparkrecipes.images import parse_reference
+from sparkrecipes.schema.engine import Engine
 from sparkrecipes.schema.findings import Finding
 from sparkrecipes.schema.image import ImageReport
 
@@ -83,7 +84,7 @@ def check_entrypoint(facts: CheckFacts) -> Iterator[Finding]:
             f"({' '.join(entrypoint) if entrypoint else 'its entrypoint'})",
             f"remove {' '.join(words)} from the recipe's flags",
         )
-    elif entrypoint and facts.engine.model_argument and entrypoint[-1] != "serve":
+    elif entrypoint and starts_itself(facts.engine) and entrypoint[-1] != "serve":
         yield warning(
             "entrypoint",
             f"the image starts {' '.join(entrypoint)}; the arguments of {facts.engine.title} are "
@@ -92,6 +93,11 @@ def check_entrypoint(facts: CheckFacts) -> Iterator[Finding]:
         )
     elif entrypoint:
         yield ok("entrypoint", f"the image starts {' '.join(entrypoint)}")
+
+
+def starts_itself(engine: Engine) -> bool:
+    """Say whether the arguments are written for an image that starts the server by itself."""
+    return engine.model_argument and not engine.command
 
 
 def _local_build(facts: CheckFacts) -> Finding:

@@ -43,12 +43,12 @@ def sizes(options: Namespace) -> dict[str, Any]:
 
 def list_(options: Namespace) -> BaseModel:
     """List recipes."""
-    return ops.list_recipes(**places(options, "catalog"))
+    return ops.list_recipes(everything=options.everything, **places(options, "catalog", "machine"))
 
 
 def show(options: Namespace) -> BaseModel:
     """Show a recipe."""
-    return ops.get_recipe(options.recipe, **places(options, "catalog"))
+    return ops.get_recipe(options.recipe, **places(options, "catalog", "machine"))
 
 
 def recommend(options: Namespace) -> BaseModel:

@@ -72,7 +72,10 @@ def print_cached_list(options: Any, as_json: bool) -> bool:
     from sparkrecipes.catalog_files import cached_list_json
 
     catalog = getattr(options, "catalog", None)
-    cached = cached_list_json(Path(catalog) if catalog else None)
+    if getattr(options, "machine", None):
+        return False
+    everything = options.everything
+    cached = cached_list_json(Path(catalog) if catalog else None, everything=everything)
     if cached is None:
         return False
     if as_json:

@@ -79,7 +79,7 @@ Add = Callable[..., None]
 
 def add_reading(add: Add) -> None:
     """Add the commands that change nothing."""
-    add("list", "all recipes, with the figures that people choose by")
+    add("list", "recipes with the figures that people choose by", everything)
     add("show", "one recipe in full, with its sources", recipe)
     add("recommend", "a pick for a use case or a sentence, and why", words, sizes)
     add("validate", "check recipe or catalog files", paths)
@@ -111,6 +111,16 @@ def add_acting(add: Add) -> None:
     add("stop", "stop and remove a recipe's container, and nothing else", recipe)
     add("install", "the whole walk, to a proven endpoint", recipe, sizes, port, bind, force, full)
     add("rehearse", "the whole walk without a Spark", recipe_or_words, sizes, speed, full)
+
+
+def everything(parser: Parser) -> None:
+    """Recipes that the standard round did not measure too."""
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        dest="everything",
+        help="those too that are known from other publications alone",
+    )
 
 
 def recipe(parser: Parser) -> None:

@@ -23,6 +23,8 @@ def print_table(answer: Any) -> None:
     for name, *figures in rows:
         print_row(name, figures, width)
     print("* doubtful: sparkrecipes show RECIPE says why")
+    if answer.note:
+        print(answer.note)
     print("Next: sparkrecipes recommend agents")
 
 

@@ -33,7 +33,7 @@ def engine_arguments(
     drafter: Placed | None,
     settings: Settings,
 ) -> tuple[str, ...]:
-    """List the engine's arguments, in the order: model, address, fields, flags.
+    """List the engine's arguments, in the order: command, model, address, fields, flags.
 
     A field and its value are one item, ``--name=value``, so that no value is read as an option.
 
@@ -41,20 +41,29 @@ def engine_arguments(
         CatalogError: A flag names a folder that the recipe does not have.
     """
     names = engine.flags
+    dtype = recipe.serving.kv_cache_dtype
     fields = (
         (names.served_model_name, recipe.served_model_name),
         (names.context_tokens, settings.context_tokens),
         (names.users, settings.users),
-        (names.kv_cache_dtype, recipe.serving.kv_cache_dtype),
+        (names.kv_cache_dtype, engine.kv_cache_dtypes.get(dtype, dtype)),
         (names.gpu_memory_utilization, settings.gpu_memory_utilization),
         (names.speculative, speculative_json(recipe, drafter)),
     )
     return (
-        *((weights.path,) if engine.model_argument and weights else ()),
+        *engine.command,
+        *model_argument(engine, weights),
         *engine.listen_flags,
-        *(f"{name}={shown(value)}" for name, value in fields if value is not None),
+        *(f"{name}={shown(value)}" for name, value in fields if name and value is not None),
         *(with_folders(recipe, flag, weights, drafter) for flag in recipe.flags),
     )
+
+
+def model_argument(engine: Engine, weights: Placed | None) -> tuple[str, ...]:
+    """Name the model's folder, alone or as the engine's option; nothing where it asks for none."""
+    if weights is None or not engine.model_argument:
+        return ()
+    return (f"{engine.model_flag}={weights.path}" if engine.model_flag else weights.path,)
 
 
 def shown(value: str | float) -> str:

@@ -168,12 +168,12 @@ def _secrets(asked: _Asked) -> Iterator[FlagProblem]:
 def _owned_names(engine: Engine) -> dict[str, str]:
     """Return the flags that are made from fields, and those fields."""
     serving = ("context_tokens", "users", "kv_cache_dtype", "gpu_memory_utilization")
-    names = engine.flags.model_dump()
+    names = {field: name for field, name in engine.flags.model_dump().items() if name}
     owned = {names[field]: f"serving.{field}" if field in serving else field for field in names}
     listen, _ = given_flags(engine.listen_flags)
     owned |= {flag.name: "the command, which sets where it listens" for flag in listen}
     if engine.model_argument:
-        owned["--model"] = "weights"
+        owned[engine.model_flag or "--model"] = "weights"
     speculative = ("--spec-method", "--spec-model", "--spec-tokens")
     return owned | dict.fromkeys(speculative, "speculative")
 

@@ -84,7 +84,9 @@ class House:
         """Return the list of recipes."""
         catalog = self.catalog()
         return self.keep(
-            "list", lambda: operations.list_recipes(catalog=catalog).recipes, seconds=None
+            "list",
+            lambda: operations.list_recipes(everything=True, catalog=catalog).recipes,
+            seconds=None,
         )
 
     def keep(self, key: Any, make: Callable[[], T], *, seconds: float | None = KEEP_S) -> T:

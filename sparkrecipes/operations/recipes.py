@@ -10,21 +10,49 @@ from sparkrecipes.catalog import Catalog
 from sparkrecipes.operations.workspace import Place, open_catalog_of
 from sparkrecipes.schema.findings import ValidationReport
 from sparkrecipes.schema.listing import RecipeDetail, RecipeList
+from sparkrecipes.schema.machine import Machine
 
 
-def list_recipes(*, catalog: Catalog | Place = None) -> RecipeList:
-    """List all recipes with the figures that people choose by."""
-    return RecipeList(recipes=open_catalog_of(catalog).summaries())
+def list_recipes(
+    *, everything: bool = False, catalog: Catalog | Place = None, machine: Machine | Place = None
+) -> RecipeList:
+    """List recipes with the figures that people choose by.
+
+    Args:
+        everything: True lists those too that the standard round did not measure and that are
+            known from other publications: their figures do not compare.
+        catalog: Where recipes come from.
+        machine: Checked and not used: figures are those of the machine that was measured.
+
+    Raises:
+        UnknownId: No machine has that id.
+    """
+    return known_place(catalog, machine).listed(everything=everything)
 
 
-def get_recipe(recipe: str, *, catalog: Catalog | Place = None) -> RecipeDetail:
+def get_recipe(
+    recipe: str, *, catalog: Catalog | Place = None, machine: Machine | Place = None
+) -> RecipeDetail:
     """Show one recipe in full, with what is published of it.
 
     Raises:
-        UnknownId: No recipe has that id.
+        UnknownId: No recipe or machine has that id.
+    """
+    opened = known_place(catalog, machine)
+    return opened.detail(opened.recipe(recipe))
+
+
+def known_place(catalog: Catalog | Place, machine: Machine | Place) -> Catalog:
+    """Open a catalog; a machine that was named must be one, although its figures are not read.
+
+    Raises:
+        UnknownId: No machine has that id.
+        Misuse: There is no such catalog or file.
     """
     opened = open_catalog_of(catalog)
-    return opened.detail(opened.recipe(recipe))
+    if machine is not None and not isinstance(machine, Machine):
+        opened.machine(machine)
+    return opened
 
 
 def validate_recipe(

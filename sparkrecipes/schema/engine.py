@@ -18,7 +18,8 @@ class FlagNames(Frozen):
     kv_cache_dtype: Text
     gpu_memory_utilization: Text
     served_model_name: Text
-    speculative: Text
+    speculative: Text | None
+    """Option that takes speculation as JSON; null where flags of the recipe switch it on."""
 
 
 class MetricNames(Frozen):
@@ -50,6 +51,12 @@ class EngineFile(Frozen):
     """That variable, where ``arguments`` is env."""
     model_argument: bool
     """Whether the model's folder is the first argument."""
+    command: tuple[Text, ...] = ()
+    """Words before all arguments, where the image does not start the server by itself."""
+    model_flag: Text | None = None
+    """Option that takes the model's folder; null where it stands alone."""
+    kv_cache_dtypes: dict[Text, Text] = {}
+    """The engine's own words for types of the KV cache, where they differ from a recipe's."""
     flags: FlagNames
     container_port: Annotated[int, Field(ge=1, le=65535)]
     listen_flags: tuple[Text, ...]

@@ -29,12 +29,18 @@ class RecipeSummary(Frozen):
     caveats: tuple[Text, ...]
     status: RecipeStatus
     """Follows from the evidence and from what is known not to run."""
+    known_from: tuple[Id, ...] = ()
+    """Evidence sets that measured nearly this configuration, by another method."""
 
 
 class RecipeList(Frozen):
-    """All recipes, the fastest for one user first; doubtful figures and unmeasured ones last."""
+    """Recipes, the fastest for one user first; doubtful figures and unmeasured ones last."""
 
     recipes: tuple[RecipeSummary, ...]
+    more: int = 0
+    """Further recipes: not measured by the standard round, known from other publications."""
+    note: str = ""
+    """What is left out, and how to see it."""
 
 
 class PublishedRow(Frozen):

@@ -61,6 +61,11 @@ def recipe_ids() -> list[str]:
     return sorted(p.stem for p in (CATALOG / "recipes").glob("*.yaml"))
 
 
+def measured_ids() -> list[str]:
+    """List the recipes that the October round measured."""
+    return [name for name in recipe_ids() if row(name)]
+
+
 @cache
 def row(name: str) -> EvidenceRow | None:
     """Find the October row that measured a recipe."""
