@@ -14,9 +14,17 @@ from sparkrecipes.catalog.store import Catalog, open_catalog
 from sparkrecipes.catalog_files import data_root
 
 if TYPE_CHECKING:
-    from sparkrecipes.schema.findings import ValidationReport
+    from sparkrecipes.schema.findings import Problem, ValidationReport
 
-__all__ = ["Catalog", "InvalidFile", "data_root", "json_schemas", "open_catalog", "validate"]
+__all__ = [
+    "Catalog",
+    "InvalidFile",
+    "data_root",
+    "json_schemas",
+    "open_catalog",
+    "validate",
+    "validate_text",
+]
 
 
 def validate(paths: Sequence[Path], catalog: Catalog | None = None) -> ValidationReport:
@@ -33,6 +41,19 @@ def validate(paths: Sequence[Path], catalog: Catalog | None = None) -> Validatio
     from sparkrecipes.catalog import validation
 
     return validation.validate(paths, catalog)
+
+
+def validate_text(text: str, name: str, catalog: Catalog) -> tuple[Problem, ...]:
+    """Say what is wrong with the text of a recipe, by the rules of ``validate``.
+
+    Args:
+        text: What the file would hold.
+        name: What it would be called: its id and ending.
+        catalog: What it is checked against.
+    """
+    from sparkrecipes.catalog import validation
+
+    return validation.validate_text(text, name, catalog)
 
 
 def json_schemas() -> dict[str, dict[str, Any]]:

@@ -98,9 +98,21 @@ def _file_problem(path: Path, code: str, message: str, repair: str) -> Problem:
     )
 
 
+def validate_text(text: str, name: str, catalog: Catalog) -> tuple[Problem, ...]:
+    """Say what is wrong with the text of a recipe; see ``sparkrecipes.catalog.validate_text``."""
+    return tuple(_text_problems(text, Path(name), catalog))
+
+
 def _file_problems(path: Path, catalog: Catalog) -> list[Problem]:
     try:
         text = read_text(path)
+    except StrictYamlError as error:
+        return list(error.problems)
+    return _text_problems(text, path, catalog)
+
+
+def _text_problems(text: str, path: Path, catalog: Catalog) -> list[Problem]:
+    try:
         document = parse(text, name=str(path))
     except StrictYamlError as error:
         return sorted(error.problems, key=lambda problem: (problem.line, problem.column))

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from sparkrecipes import operations as ops
 from sparkrecipes.cli.agent_handlers import AGENT_HANDLERS
+from sparkrecipes.cli.catalog_handlers import import_
 from sparkrecipes.cli.progress import Display
 from sparkrecipes.cli.report_handlers import report
 from sparkrecipes.errors import Misuse
@@ -236,6 +237,7 @@ HANDLERS: dict[str, Callable[[Namespace], BaseModel]] = {
     "show": show,
     "recommend": recommend,
     "validate": validate,
+    "import": import_,
     "probe": probe,
     "fit": fit,
     "image": image,

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import sparkrecipes
 from sparkrecipes.cli.agent_parser import add_agent_commands
+from sparkrecipes.cli.catalog_parser import import_arguments
 from sparkrecipes.cli.report_parser import report_arguments
 from sparkrecipes.errors import Misuse, nearest
 
@@ -83,6 +84,7 @@ def add_reading(add: Add) -> None:
     add("show", "one recipe in full, with its sources", recipe)
     add("recommend", "a pick for a use case or a sentence, and why", words, sizes)
     add("validate", "check recipe or catalog files", paths)
+    add("import", "a recipe of another tool, as a strict one", import_arguments)
     add("probe", "what this machine is, and what is free on it now")
     add(
         "fit",

@@ -91,7 +91,7 @@ def print_answer(answer: BaseModel) -> None:
     """Print an answer as people read it."""
     name = type(answer).__name__
     if name not in PAGES:
-        from sparkrecipes.cli import agent_pages, report_pages  # noqa: F401 (they register pages)
+        from sparkrecipes.cli import agent_pages, catalog_pages, report_pages  # noqa: F401 (they register pages)
     PAGES[name](answer)
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         run_round,
     )
     from sparkrecipes.operations.history import export_rounds, list_rounds
+    from sparkrecipes.operations.importation import import_recipe
     from sparkrecipes.operations.installation import install
     from sparkrecipes.operations.preflight import check_image, check_recipe, render_command
     from sparkrecipes.operations.readiness import wait_until_ready
@@ -48,6 +49,7 @@ __all__ = [
     "estimate_memory",
     "export_rounds",
     "get_recipe",
+    "import_recipe",
     "install",
     "launch",
     "list_recipes",
@@ -67,6 +69,7 @@ __all__ = [
 
 MODULES = {
     "recipes": ("list_recipes", "get_recipe", "validate_recipe"),
+    "importation": ("import_recipe",),
     "sizing": ("recommend", "estimate_memory"),
     "servers": (
         "probe_machine",

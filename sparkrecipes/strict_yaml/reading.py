@@ -96,12 +96,16 @@ def read_text(path: Path) -> str:
         ) from None
 
 
-def parse(text: str, *, name: str = "<text>") -> Document:
+def parse(text: str, *, name: str = "<text>", foreign: bool = False) -> Document:
     """Parse strict YAML.
 
     Args:
         text: One YAML document.
         name: What problems call it.
+        foreign: True for files of other tools, which write dates and versions without quotes and
+            leave values out: a word that readers differ on stays the text that it is (and stands
+            in ``written``), a missing value is null, and a tab inside a text is no fault. All
+            else is as strict: no anchors, tags or repeated keys, and the same bounds.
 
     Raises:
         StrictYamlError: With every problem found; after a syntax error, with that alone.
@@ -109,10 +113,10 @@ def parse(text: str, *, name: str = "<text>") -> Document:
     if len(text) > MAX_BYTES:
         raise _too_large(name, len(text))
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
-    _check_characters(text, name)
+    _check_characters(text, name, foreign=foreign)
     for loader in (FAST_LOADER, PURE_LOADER):
         try:
-            return build(text, name, loader)
+            return build(text, name, loader, foreign=foreign)
         except yaml.MarkedYAMLError as error:
             problem = _syntax_problem(error, name)
         except (ValueError, OverflowError):
@@ -125,10 +129,11 @@ def _too_large(name: str, size: int) -> StrictYamlError:
     return refusal(name, "too_large", message, "keep logs and data out of catalog files")
 
 
-def _check_characters(text: str, name: str) -> None:
+def _check_characters(text: str, name: str, *, foreign: bool) -> None:
     problems = []
     for number, line in enumerate(text.split("\n"), start=1):
-        if (at := line.find("\t")) >= 0:
+        searched = line[: len(line) - len(line.lstrip())] if foreign else line
+        if (at := searched.find("\t")) >= 0:
             message, repair = "a tab", "replace the tab by spaces"
             problems.append(error_at(name, (number, at + 1), "tab", message, repair))
         elif found := UNSEEN.search(line):

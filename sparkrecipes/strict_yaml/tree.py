@@ -26,14 +26,21 @@ MAX_PROBLEMS = 50
 """After that many the reading stops: the file is something else than a catalog file."""
 
 
-def build(text: str, name: str, loader: Any) -> Document:
+def build(text: str, name: str, loader: Any, *, foreign: bool = False) -> Document:
     """Build the document of a text with one of PyYAML's loaders.
+
+    Args:
+        text: What is read.
+        name: What problems call it.
+        loader: The parser.
+        foreign: Whether a word that readers differ on is taken as the text it is, and a value
+            that is missing as null.
 
     Raises:
         StrictYamlError: The text is YAML, but not strict.
         yaml.YAMLError: It is not YAML.
     """
-    builder = _Builder(name)
+    builder = _Builder(name, foreign)
     for event in yaml.parse(text, Loader=loader):
         builder.take(event)
     if builder.problems:
@@ -58,6 +65,7 @@ class _Builder:
     """Builds the tree from parser events and notes what is wrong on the way."""
 
     name: str
+    foreign: bool = False
     root: Any = None
     marks: dict[PathInTree, tuple[int, int]] = field(default_factory=dict)
     written: dict[PathInTree, str] = field(default_factory=dict)
@@ -107,7 +115,7 @@ class _Builder:
         The two parsers place what is not there differently: the place is that of its key or list.
         """
         self._attach(frame, None)
-        if frame is not None:
+        if frame is not None and not self.foreign:
             place = self.marks.get(path) or self.marks[frame.path]
             message = "nothing stands after the ':' or '-'"
             self._add(place, "empty_value", message, "write the value, or null")
@@ -138,7 +146,7 @@ class _Builder:
             what = "" if isinstance(resolve(key), str) else "not text"
         except Ambiguous as ambiguous:
             what = ambiguous.what
-        if what:
+        if what and not self.foreign:
             message, repair = f"the key {shown(key)} is {what}", f'quote it: "{shown(key)}"'
             self._add(_place(event), "key_type", message, repair)
 
@@ -151,6 +159,9 @@ class _Builder:
         try:
             value = resolve(text)
         except Ambiguous as ambiguous:
+            if self.foreign:
+                self.written.setdefault(path, text)
+                return text
             message = f"{shown(text)} is {ambiguous.what}"
             self._add(_place(event), "ambiguous", message, ambiguous.repair)
             return text

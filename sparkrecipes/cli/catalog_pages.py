@@ -1,0 +1,40 @@
+"""Answers of commands that bring something into the catalog, as people read them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.markup import escape
+
+from sparkrecipes.cli.printing import page, plain
+
+if TYPE_CHECKING:
+    from sparkrecipes.schema.importing import ImportedRecipe
+
+
+@page("ImportedRecipe")
+def _(answer: ImportedRecipe) -> None:
+    """Print the recipe on stdout, and what is to be known of it on stderr."""
+    if answer.saved_to is None:
+        plain(answer.text.rstrip("\n"))
+    err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+    def say(text: str) -> None:
+        err.print(escape(text), soft_wrap=True)
+
+    say(f"{answer.file}: read as {answer.format}, told by {answer.recognised_by}")
+    if answer.same_as:
+        say(f"it serves what the catalog's {answer.same_as} does: that recipe is written")
+    if answer.not_carried:
+        say("not carried (line: what: why):")
+        for one in answer.not_carried:
+            say(f"  {one.line}: {one.what}: {one.why}")
+    for problem in answer.problems:
+        if problem.level == "error":
+            say(f"to mend, line {problem.line}: {problem.message}")
+    hints = sum(problem.level == "hint" for problem in answer.problems)
+    say(f"{'valid' if answer.valid else 'not valid yet'}, {hints} hints")
+    if answer.saved_to:
+        say(f"saved in {answer.saved_to}")
+    say(f"Next: {answer.next}")

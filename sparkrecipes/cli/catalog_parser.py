@@ -1,0 +1,20 @@
+"""The arguments of commands that bring something into the catalog."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+
+FORMATS = ("docker", "compose", "sparkrun-v1", "sparkrun-v2", "vllm-recipe")
+
+
+def import_arguments(parser: ArgumentParser) -> None:
+    """What is imported, how it is read, and what fills its gaps."""
+    from sparkrecipes.cli.parser import count
+
+    parser.add_argument("file", metavar="FILE", help="a file of another tool, or - for stdin")
+    parser.add_argument("-o", "--output", metavar="OUT", help="save it: a new file, or a folder")
+    parser.add_argument("--from", dest="format", choices=FORMATS, help="default: recognised")
+    parser.add_argument("--select", metavar="NAME", help="which service, or which variant")
+    parser.add_argument("--image", metavar="REF", help="the image, instead of the file's")
+    parser.add_argument("--context", type=count, metavar="TOKENS", help="instead of the file's")
+    parser.add_argument("--users", type=count, metavar="N", help="instead of the file's")
