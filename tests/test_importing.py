@@ -246,7 +246,12 @@ def test_a_pin_of_the_command_is_kept() -> None:
         ("container: x\ncommand: |\n  vllm serve a/b\n  --x\n", "cut_command", "4", "backslash"),
         ("docker run --gpus all", "no_image", "1", "whole command"),
         ("docker run --gpu all img", "unknown_option", "1", "did you mean --gpus"),
-        ("docker run lmsysorg/sglang:v1 --x", "unknown_engine", "1", "engines/<id>.yaml"),
+        (
+            "docker run ghcr.io/ggml-org/llama.cpp:server --x",
+            "unknown_engine",
+            "1",
+            "engines/<id>.yaml",
+        ),
         ("apiVersion: v1\nkind: Pod\n", "unknown_format", "1", "docker run"),
         ("title: x\nserving: {}\n", "unknown_format", "1", "sparkrecipes validate"),
         ("[1, 2]", "unknown_format", "1", "--from"),

@@ -35,7 +35,6 @@ TOPOLOGY = frozenset(
 """Flags that spread a server over GPUs or machines; a recipe is for one Spark with one GPU."""
 
 SECRET_FLAGS = ("--api-key", "--hf-token")
-LISTENING = ("--host", "--port")
 _SIZES = {"k": 10**3, "m": 10**6, "g": 10**9, "K": 2**10, "M": 2**20, "G": 2**30}
 """Source: vLLM, vllm/engine/arg_utils.py, human_readable_int."""
 _REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -75,7 +74,7 @@ class _Reader:
 
     def __init__(self, found: Found, engine: Engine) -> None:
         self.found, self.served, self.engine = found, Served(), engine
-        self.words = [unbraced(word) for word in found.arguments]
+        self.words = [unbraced(word) for word in without_command(found.arguments, engine)]
         table = option_table(engine.id)
         self.options = table.ever() if table else {}
         names = engine.flags
@@ -85,10 +84,15 @@ class _Reader:
             self.first_name(names.users): self._users,
             self.first_name(names.kv_cache_dtype): self._cache,
             self.first_name(names.gpu_memory_utilization): self._fraction,
-            self.first_name(names.speculative): self._speculative,
             "--model": self._model,
             "--revision": self._revision,
         }
+        if names.speculative:
+            self.fields[self.first_name(names.speculative)] = self._speculative
+        if engine.model_flag:
+            self.fields[engine.model_flag] = self._model
+        listening, _ = given_flags(engine.listen_flags)
+        self.listening = {flag.name for flag in listening}
 
     def first_name(self, flag: str) -> str:
         """Return one name for all names of an option."""
@@ -136,7 +140,7 @@ class _Reader:
             self.found.drop(line, given, "the file gives no value for its placeholder")
         elif any(UNSEEN.search(word.text) or "\n" in word.text for word in items):
             self.found.drop(line, given, "it holds a line break or a character that is not shown")
-        elif name in LISTENING and "--host" in " ".join(self.engine.listen_flags):
+        elif name in self.listening:
             self._listening(name, given, value, line)
         elif name in TOPOLOGY:
             if value != "1":
@@ -151,7 +155,7 @@ class _Reader:
         inside = self.found.format in ("docker", "compose") and self.found.image is not None
         if inside and f"{name}={value}" in self.engine.listen_flags:
             return
-        if name == "--host" and value not in ("127.0.0.1", "localhost", "::1"):
+        if name != "--port" and value not in ("127.0.0.1", "localhost", "::1"):
             why = "the server is published on 127.0.0.1; launch --bind opens it to others"
             self.found.drop(line, given, why)
 
@@ -203,8 +207,12 @@ class _Reader:
             self.found.drop(line, f"{flag.written} {value}", why)
 
     def _cache(self, flag: GivenFlag, value: str, line: int) -> None:
-        if value in get_args(KvCacheDtype):
-            self.served.serving["kv_cache_dtype"] = value
+        known = self.engine.kv_cache_dtypes
+        ours = next((own for own, word in known.items() if word == value), value)
+        if value in get_args(KvCacheDtype) and known.get(value, value) == value:
+            ours = value
+        if ours in get_args(KvCacheDtype):
+            self.served.serving["kv_cache_dtype"] = ours
         else:
             why = "this type of KV cache is not reckoned with here; the recipe says auto instead"
             self.found.drop(line, f"{flag.written} {value}", why)
@@ -276,6 +284,12 @@ class _Reader:
         for role, path in self.served.folders.items():
             item = item.replace(path, f"<{role}>")
         return item
+
+
+def without_command(words: list[Word], engine: Engine) -> list[Word]:
+    """Take off the words by which an image is told to serve, where they stand before the rest."""
+    texts = tuple(word.text for word in words[: len(engine.command)])
+    return words[len(engine.command) :] if texts == engine.command else words
 
 
 def bare(flag: GivenFlag) -> GivenFlag:

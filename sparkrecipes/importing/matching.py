@@ -6,6 +6,7 @@ from typing import Any
 
 from sparkrecipes.catalog import Catalog
 from sparkrecipes.errors import CatalogError
+from sparkrecipes.schema.engine import Engine
 from sparkrecipes.schema.recipe import Recipe, RecipeFile
 
 OPTIONAL_PINS = ("weights", "drafter")
@@ -22,26 +23,37 @@ def same_recipe(fields: dict[str, Any], catalog: Catalog) -> Recipe | None:
             recipe = catalog.recipe(recipe_id)
         except CatalogError:
             continue
-        if serves_the_same(recipe, fields):
+        if recipe.engine == fields["engine"] and serves_the_same(
+            recipe, fields, catalog.engine(recipe.engine)
+        ):
             return recipe
     return None
 
 
-def serves_the_same(recipe: Recipe, fields: dict[str, Any]) -> bool:
-    """Compare what runs: image, weights, engine, settings, flags and environment."""
+def serves_the_same(recipe: Recipe, fields: dict[str, Any], engine: Engine) -> bool:
+    """Compare what runs: image, weights, settings as the engine is told them, flags, environment.
+
+    Speculation counts where the engine takes it as an option of its own; else its flags do.
+    """
     own = recipe.model_dump(mode="json")
-    if any(own[key] != fields[key] for key in ("engine", "served_model_name", "serving")):
+    if any(own[key] != fields[key] for key in ("served_model_name", "env", "shm_size")):
         return False
-    if any(own[key] != fields[key] for key in ("env", "shm_size")):
+    if as_told(own["serving"], engine) != as_told(fields["serving"], engine):
         return False
     if sorted(own["flags"]) != sorted(fields["flags"]):
         return False
     speculative = recipe.speculative.model_dump(exclude_none=True) if recipe.speculative else None
-    if speculative != fields["speculative"]:
+    if engine.flags.speculative and speculative != fields["speculative"]:
         return False
     return same_image(own["image"], fields["image"]) and all(
         same_repository(own[key], fields[key]) for key in OPTIONAL_PINS
     )
+
+
+def as_told(serving: dict[str, Any], engine: Engine) -> dict[str, Any]:
+    """Return settings with the engine's own word for the type of the KV cache."""
+    word = serving["kv_cache_dtype"]
+    return {**serving, "kv_cache_dtype": engine.kv_cache_dtypes.get(word, word)}
 
 
 def same_image(own: dict[str, Any], other: dict[str, Any]) -> bool:

@@ -187,7 +187,7 @@ def take_defaults(found: Found, yaml: ForeignYaml, engine: Engine) -> None:
         "kv_cache_dtype": names.kv_cache_dtype,
         "gpu_memory_utilization": names.gpu_memory_utilization,
         "served_model_name": names.served_model_name,
-        "speculative_config": names.speculative,
+        **({"speculative_config": names.speculative} if names.speculative else {}),
         **RENAMED,
     }
     defaults = yaml.at(("defaults",))

@@ -52,7 +52,11 @@ def _mapping(
 def _items(values: Iterable[Any], depth: int) -> Iterator[str]:
     pad = "  " * depth
     for value in values:
-        yield f"{pad}- {scalar(value)}"
+        if isinstance(value, Mapping):
+            inner = [f"{scalar(key)}: {scalar(each)}" for key, each in value.items()]
+            yield from (f"{pad}{'  ' if at else '- '}{line}" for at, line in enumerate(inner))
+        else:
+            yield f"{pad}- {scalar(value)}"
 
 
 def scalar(value: Any) -> str:
