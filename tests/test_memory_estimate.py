@@ -10,9 +10,10 @@ import pytest
 from benchmarks.fit_backtest import published_rows
 from sparkrecipes.catalog import open_catalog
 from sparkrecipes.memory import FitRequest, estimate, model_request, recipe_request
-from sparkrecipes.memory.components import overhead
+from sparkrecipes.memory.components import ENCODER_BYTES, overhead
 from sparkrecipes.memory.request import flag_number, flag_on, flag_value
 from sparkrecipes.memory.startup import compile_jobs, start_check
+from sparkrecipes.schema.machine import Machine
 from sparkrecipes.schema.memory import MemoryEstimate
 from sparkrecipes.schema.model import (
     Build,
@@ -364,14 +365,85 @@ def test_compile_jobs_are_bounded_by_free_memory() -> None:
     assert any("MAX_JOBS=4" in line for line in answer.assumptions)
 
 
+def test_a_first_start_is_a_peak_of_its_own() -> None:
+    """C45: compilers run beside the weights, before there is a cache: bounded by MAX_JOBS."""
+    advised = estimate(asked("gpt-oss-120b-mxfp4-vllm"), SPARK).first_start
+    assert advised is not None
+    assert ("advised", 4, (0, 32 * GIB), "fits") == (
+        advised.max_jobs_source,
+        advised.max_jobs,
+        advised.jit_compile_bytes,
+        advised.verdict,
+    )
+    many = estimate(asked("gpt-oss-120b-mxfp4-vllm", env={"MAX_JOBS": "20"}), SPARK)
+    assert many.first_start is not None
+    assert ("recipe", (0, 160 * GIB), "tight") == (
+        many.first_start.max_jobs_source,
+        many.first_start.jit_compile_bytes,
+        many.first_start.verdict,
+    )
+    assert any("up to 20 jobs" in line for line in many.warnings)
+    assert "fits" == many.verdict
+    assert estimate(asked("gpt-oss-20b-mxfp4-vllm"), plain_host()).first_start is None
+
+
+def plain_host() -> Machine:
+    """Make a machine without a GPU."""
+    return SPARK.model_copy(update={"gpu": None, "id": "plain"})
+
+
+def test_the_parts_of_the_overhead_add_up() -> None:
+    """Activations, graphs, process, encoder, a block and shared memory are all there is."""
+    answer = estimate(asked("qwen3.6-35b-a3b-nvfp4-vllm", published=None), SPARK)
+    parts = answer.overhead_parts
+    assert answer.bounds["overhead_bytes"] == tuple(
+        sum(p[i] for p in parts.values()) for i in (0, 1)
+    )
+    assert (30 * 32768 * 2048, 97 * 32768 * 2048) == parts["activations_bytes"]
+    assert (0, 64 * GIB) == parts["shared_memory_bytes"]
+    assert {"cuda_graphs_bytes", "process_bytes", "held_block_bytes", "encoder_bytes"} <= set(parts)
+
+
+@pytest.mark.parametrize("name", recipe_ids())
+def test_no_part_is_more_than_the_whole_leaves_for_it(name: str) -> None:
+    """A published row caps the sum: then each part is capped by what the others leave at least."""
+    answer = estimate(asked(name), SPARK)
+    whole = answer.bounds["overhead_bytes"]
+    assert whole is not None
+    parts = answer.overhead_parts.values()
+    assert whole[0] == sum(low for low, _ in parts)
+    assert all(0 <= low <= high for low, high in parts)
+    assert all(high + whole[0] - low <= whole[1] for low, high in parts)
+
+
+def test_no_graphs_are_captured_where_the_engine_runs_eagerly() -> None:
+    """--enforce-eager: 0.2 to 3 GiB less."""
+    request = asked("qwen3.6-35b-a3b-nvfp4-vllm", published=None)
+    eager = replace(request, flags=(*request.flags, "--enforce-eager"))
+    graphs = estimate(request, SPARK).overhead_parts["cuda_graphs_bytes"]
+    assert (int(0.2 * GIB), 3 * GIB) == graphs
+    assert (0, 0) == estimate(eager, SPARK).overhead_parts["cuda_graphs_bytes"]
+    less = [estimate(r, SPARK).bounds["overhead_bytes"] for r in (request, eager)]
+    assert less[0] is not None
+    assert less[1] is not None
+    assert graphs == (less[0][0] - less[1][0], less[0][1] - less[1][1])
+
+
 @pytest.mark.parametrize("seen", SEEN["overheads"], ids=lambda x: str(x["n"]))
 def test_overheads_derived_from_logs_lie_in_our_bounds(seen: dict[str, Any]) -> None:
     """Fraction x total - loaded weights - available cache, of every log that prints all three."""
     active = 4.0 if seen["mixture"] else 8.0
     layer = FullAttention(kind="full_attention", count=1, kv_heads=1, head_dim_k=8, head_dim_v=8)
     found = made_of([layer], hidden=seen["hidden_size"], params_active_b=active)
-    bound = overhead(bare(found), seen["max_num_batched_tokens"], 0).engine
+    bound = overhead(bare(found), seen["max_num_batched_tokens"], 0)
     assert bound.low <= seen["overhead_gib"] * GIB <= bound.high
+    graphs = bound.parts["cuda_graphs_bytes"]
+    if "cuda_graphs_gib" in seen:
+        stated = seen["cuda_graphs_gib"] * GIB
+        assert graphs.low <= stated <= graphs.high
+        rest = seen["overhead_gib"] * GIB - stated
+        encoder = ENCODER_BYTES if seen.get("sees") else 0
+        assert bound.low - graphs.low <= rest <= bound.high - graphs.high + encoder
 
 
 def test_recurrent_state_of_an_unknown_type_is_a_range() -> None:
@@ -407,8 +479,7 @@ def test_an_indexer_keeps_its_keys_beside_the_cache() -> None:
 
 def test_a_machine_without_a_gpu_has_no_fraction() -> None:
     """Then nothing is reserved and no pool is judged."""
-    plain = SPARK.model_copy(update={"gpu": None, "id": "plain"})
-    answer = estimate(asked("gpt-oss-20b-mxfp4-vllm"), plain, available_bytes=60 * GIB)
+    answer = estimate(asked("gpt-oss-20b-mxfp4-vllm"), plain_host(), available_bytes=60 * GIB)
     assert (None, None) == (answer.reservation_bytes, answer.pool.users_at_context)
     assert answer.verdict_now in ("fits", "tight")
 

@@ -29,7 +29,7 @@ def print_fit(answer: MemoryEstimate) -> None:
     now = f", now: {coloured(answer.verdict_now)}" if answer.verdict_now else ""
     console.print(
         f"[bold]{escape(answer.subject)}[/] at {answer.context_tokens:,} tokens x "
-        f"{answer.users} users, KV cache {answer.kv_cache_dtype}: {coloured(answer.verdict)}{now}"
+        f"{answer.users} user{'s' if answer.users > 1 else ''}, KV cache {answer.kv_cache_dtype}: {coloured(answer.verdict)}{now}"
     )
     console.print(parts(answer))
     bullets(limits(answer))
@@ -56,7 +56,9 @@ def parts(answer: MemoryEstimate) -> Table:
     table.add_column("high", justify="right")
     for name, bounds in answer.bounds.items():
         low, high = bounds or (None, None)
-        table.add_row(name.removesuffix("_bytes").replace("_", " "), gib(low), gib(high))
+        table.add_row(part_name(name), gib(low), gib(high))
+        if name == "overhead_bytes":
+            add_parts(table, answer)
     low, high = answer.total_bounds or (None, None)
     table.add_row("[bold]total", f"[bold]{gib(low)}", f"[bold]{gib(high)}")
     table.add_row("usable", "", gib(answer.usable_bytes))
@@ -65,11 +67,28 @@ def parts(answer: MemoryEstimate) -> Table:
     return table
 
 
+def part_name(key: str) -> str:
+    """Write the key of a component for people."""
+    return key.removesuffix("_bytes").replace("_", " ").replace("cuda", "CUDA")
+
+
+def add_parts(table: Table, answer: MemoryEstimate) -> None:
+    """Add what the overhead is made of, apart from the components that add up."""
+    for name, (low, high) in answer.overhead_parts.items():
+        if high:
+            table.add_row(f"[dim]  {part_name(name)}", f"[dim]{gib(low)}", f"[dim]{gib(high)}")
+
+
 def limits(answer: MemoryEstimate) -> Iterable[str]:
     """Say what is the most that fits, and what the engine takes."""
     most, longest = answer.max_users_at_context, answer.max_context_at_users
     if most is not None and longest is not None:
-        yield f"at most {most} users at this context; {longest:,} tokens for these users"
+        yield f"at most {most:,} users at this context; {longest:,} tokens for as many users as asked"
+    if peak := answer.first_start:
+        yield (
+            f"a first start that compiles kernels peaks at {gib(peak.peak_bounds[1])} at most with "
+            f"MAX_JOBS={peak.max_jobs} in its environment: {peak.verdict.replace('_', ' ')}"
+        )
     if answer.reservation_bytes is not None:
         yield f"the engine takes {gib(answer.reservation_bytes)} when it starts"
 

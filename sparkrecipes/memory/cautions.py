@@ -9,7 +9,7 @@ from sparkrecipes.memory.request import FitRequest, shm_bytes, stretched_tokens
 from sparkrecipes.memory.sequence_cost import GIB
 from sparkrecipes.memory.startup import fraction_of, start_check
 from sparkrecipes.schema.machine import Machine
-from sparkrecipes.schema.memory import EngineKv, Pool
+from sparkrecipes.schema.memory import EngineKv, FirstStart, Pool
 
 LARGE_SHM_BYTES = 16 * GIB
 """Shared memory above which a warning is due: 10 to 16 GiB serve (field report, DeepSeek-V4 on two
@@ -108,6 +108,17 @@ def log_warnings(need: Need, request: FitRequest, log: EngineKv | None) -> tuple
             "of one full sequence: the engine refuses to start"
         )
     return tuple(lines)
+
+
+def compile_warning(peak: FirstStart | None) -> tuple[str, ...]:
+    """Warn where the recipe lets more compilers run than fit beside the weights."""
+    if peak is None or peak.verdict in ("fits", "unknown"):
+        return ()
+    return (
+        f"a first start compiles kernels: up to {peak.max_jobs} jobs of 3 to 8 GiB beside the "
+        f"weights, {gib(peak.peak_bounds[1])} in all, may take the host down; set MAX_JOBS lower "
+        "and keep the cache folder of the container",
+    )
 
 
 def latent_warning(request: FitRequest) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from sparkrecipes.memory.request import (
@@ -150,17 +151,42 @@ def undescribed_drafter(request: FitRequest) -> Bound | None:
 class Overhead(NamedTuple):
     """What the engine takes beside weights and cache."""
 
-    engine: Bound
-    """Activations, CUDA graphs, workspaces and the process: inside the engine's fraction."""
+    parts: Mapping[str, Bound]
+    """Activations, CUDA graphs, the process, a multimodal encoder and the block held back: inside
+    the engine's fraction."""
     shm: int
     """Shared memory of the container, at most: the same pool, but outside the fraction."""
 
+    @property
+    def low(self) -> int:
+        """Sum the low bounds of what is inside the fraction."""
+        return sum(part.low for part in self.parts.values())
 
-MIXTURE = ((1 * GIB, 30), (int(5.6 * GIB), 97))
-DENSE = ((1 * GIB, 20), (4 * GIB, 40))
-"""Overhead of mixtures of experts and of dense models: bytes fixed, and bytes for each batched
-token and unit of hidden size; low and high. They enclose every overhead derived from start-up logs
-(total x fraction - weights - cache): docs/memory.md."""
+    @property
+    def high(self) -> int:
+        """Sum the high bounds of what is inside the fraction."""
+        return sum(part.high for part in self.parts.values())
+
+
+class OverheadRule(NamedTuple):
+    """Bounds for one kind of model: low and high."""
+
+    activation_bytes: tuple[int, int]
+    """For each batched token and unit of hidden size."""
+    process_bytes: tuple[int, int]
+
+
+MIXTURE = OverheadRule((30, 97), (int(0.8 * GIB), int(2.6 * GIB)))
+DENSE = OverheadRule((20, 40), (int(0.8 * GIB), 1 * GIB))
+"""With the graphs below they enclose every overhead derived from start-up logs (total x fraction -
+weights - cache), and less the graphs that a log states every rest of it: docs/memory.md."""
+
+GRAPH_BYTES = (int(0.2 * GIB), 3 * GIB)
+"""CUDA graphs of one GPU. Logs state 0.22 to 2.44 GiB; vLLM itself says "1 to 3 GiB".
+
+Source: start-up logs of docs/memory.md; gpustack/runner pull request 251 (0.36), vllm pull request
+30515 (0.26, on a DGX Spark); the message of vLLM's ``worker/model_runner.py`` at the capture.
+"""
 
 ENCODER_BYTES = int(1.8 * GIB)
 """Profiling of a multimodal encoder, at most: the cache that Qwen3.8-27B gained by
@@ -178,24 +204,46 @@ def overhead(request: FitRequest, batched: int, block_bytes: int) -> Overhead:
         batched: Most tokens a step.
         block_bytes: One block of the cache, which the engine holds back.
     """
-    model = request.model
-    (low_fixed, low_slope), (high_fixed, high_slope) = shape_of_overhead(model)
-    hidden = model.hidden_size
-    low = low_fixed + low_slope * batched * (hidden or 0)
-    high = high_fixed + high_slope * batched * (hidden or UNKNOWN_HIDDEN) + block_bytes
-    sees = any(m in model.modalities for m in ("image", "audio", "video"))
+    low_rule, high_rule = rules_of(request.model)
+    low, high = low_rule.process_bytes[0], high_rule.process_bytes[1]
+    parts = {
+        "activations_bytes": activations(request.model, batched, low_rule, high_rule),
+        "cuda_graphs_bytes": cuda_graphs(request),
+        "process_bytes": Bound(low, high, "the process, its libraries and workspaces"),
+        "held_block_bytes": Bound(0, block_bytes, "one block of the cache is held back"),
+    }
+    sees = any(m in request.model.modalities for m in ("image", "audio", "video"))
     if sees and not flag_on(request.flags, "language-model-only"):
-        high += ENCODER_BYTES
+        reason = "profiling of the multimodal encoder and its cache"
+        parts["encoder_bytes"] = Bound(0, ENCODER_BYTES, reason)
+    return Overhead(parts, shm_bytes(request.shm_size))
+
+
+def activations(model: Model, batched: int, low: OverheadRule, high: OverheadRule) -> Bound:
+    """Bound the peak of a step's activations by its tokens and the model's width."""
+    hidden = model.hidden_size
     reason = (
-        f"activations, CUDA graphs and workspaces by {batched:,} batched tokens x hidden size "
-        f"{hidden or UNKNOWN_HIDDEN:,}, within what start-up logs show (docs/memory.md)"
-        + (", with a multimodal encoder" if sees else "")
+        f"{batched:,} batched tokens x hidden size {hidden or UNKNOWN_HIDDEN:,} x "
+        f"{low.activation_bytes[0]} to {high.activation_bytes[1]} bytes, as start-up logs show"
     )
-    return Overhead(Bound(low, high, reason), shm_bytes(request.shm_size))
+    return Bound(
+        low.activation_bytes[0] * batched * (hidden or 0),
+        high.activation_bytes[1] * batched * (hidden or UNKNOWN_HIDDEN),
+        reason,
+    )
 
 
-def shape_of_overhead(model: Model) -> tuple[tuple[int, int], tuple[int, int]]:
+def cuda_graphs(request: FitRequest) -> Bound:
+    """Bound the captured graphs: none where the engine is told to run eagerly."""
+    if flag_on(request.flags, "enforce-eager"):
+        return Bound(0, 0, "none with --enforce-eager")
+    low, high = GRAPH_BYTES
+    return Bound(low, high, f"{gib(low)} to {gib(high)} on one GPU, as logs and vLLM state")
+
+
+def rules_of(model: Model) -> tuple[OverheadRule, OverheadRule]:
     """Pick the bounds of the model's kind; where active parameters are unknown, the wider ones."""
     if model.params_active_b is None or model.params_total_b is None:
-        return DENSE[0], MIXTURE[1]
-    return DENSE if model.params_active_b >= model.params_total_b else MIXTURE
+        return DENSE, MIXTURE
+    kind = DENSE if model.params_active_b >= model.params_total_b else MIXTURE
+    return kind, kind

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from sparkrecipes.memory.cache_specs import growing_bytes
-from sparkrecipes.memory.cautions import log_warnings, warnings_of
+from sparkrecipes.memory.cautions import compile_warning, log_warnings, warnings_of
 from sparkrecipes.memory.engine_log import engine_kv
 from sparkrecipes.memory.engine_settings import undescribed
+from sparkrecipes.memory.first_start import first_start
 from sparkrecipes.memory.need import Need, Pair, longest_context, most_users, need_of
 from sparkrecipes.memory.reasons import assumptions_of
 from sparkrecipes.memory.request import FitRequest, context_limit
 from sparkrecipes.memory.setting import serving_fraction, settings_of
 from sparkrecipes.memory.startup import fraction_of, start_check
+from sparkrecipes.memory.verdict import verdict
 from sparkrecipes.schema.machine import Machine
 from sparkrecipes.schema.memory import Components, EngineKv, FitVerdict, MemoryEstimate, Pool
 
@@ -52,6 +54,8 @@ def estimate(
         kv_bytes_per_token=growing_bytes(need.sequence.layers, request.kv_cache_dtype),
         components=components_of(bounds, need),
         bounds=bounds,
+        overhead_parts=need.overhead_parts(users, context),
+        first_start=(peak := first_start(need, request, machine)),
         total_bytes=total[1] if total else None,
         total_bounds=total,
         usable_bytes=usable,
@@ -68,6 +72,7 @@ def estimate(
         warnings=(
             *warnings_of(request, machine, pool, available_bytes),
             *log_warnings(need, request, log),
+            *compile_warning(peak),
         ),
     )
 
@@ -125,15 +130,6 @@ def components_of(bounds: dict[str, Pair | None], need: Need) -> Components:
         overhead_bytes=high["overhead_bytes"],
         host_reserve_bytes=need.host_reserve,
     )
-
-
-def verdict(total: Pair | None, usable_bytes: int) -> FitVerdict:
-    """Judge bounds against what can be used."""
-    if total is None:
-        return "unknown"
-    if total[1] <= usable_bytes:
-        return "fits"
-    return "does_not_fit" if total[0] > usable_bytes else "tight"
 
 
 def verdict_now(

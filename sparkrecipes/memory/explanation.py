@@ -61,6 +61,7 @@ def components(
     yield from loaded(need, request, answer)
     yield from cache(need, request, answer)
     yield overhead(need, request, machine, answer)
+    yield from overhead_parts(need, answer)
     yield entry(
         "bounds.host_reserve_bytes",
         answer.bounds["host_reserve_bytes"],
@@ -140,7 +141,7 @@ def overhead(
     """Explain the overhead, and how much of the shared memory counts."""
     ceiling = need.measured_ceiling(request.users, request.context_tokens)
     asked, counted = shm_bytes(request.shm_size), need.overhead.shm
-    rule = need.overhead.engine.reason + "; one block of the cache is held back"
+    rule = "sum of its parts"
     if asked:
         rule += f"; {shm_rule(asked, counted)}"
     if ceiling is not None:
@@ -157,6 +158,34 @@ def overhead(
         shm_counted_bytes=counted,
         measured_ceiling_bytes=ceiling,
     )
+
+
+def overhead_parts(need: Need, answer: MemoryEstimate) -> Iterator[Explained]:
+    """Explain what the overhead is made of, and the peak of a first start."""
+    for name, part in need.overhead.parts.items():
+        pair = answer.overhead_parts[name]
+        yield entry(f"overhead_parts.{name}", pair, "bytes", part.reason, LOGS)
+    peak = answer.first_start
+    if peak:
+        yield entry(
+            "first_start.jit_compile_bytes",
+            peak.jit_compile_bytes,
+            "bytes",
+            "nothing where kernels are cached or shipped, to MAX_JOBS x 8 GiB; before the cache is "
+            "allocated, so not a part of the total",
+            "flashinfer issue 3634 (3 to 8 GiB a job on a DGX Spark)",
+            max_jobs=peak.max_jobs,
+            max_jobs_source=peak.max_jobs_source,
+        )
+        yield entry(
+            "first_start.peak_bounds",
+            peak.peak_bounds,
+            "bytes",
+            "weights, drafter, host reserve and the compilers",
+            OURS,
+            verdict=peak.verdict,
+            usable_bytes=answer.usable_bytes,
+        )
 
 
 def shm_rule(asked: int, counted: int) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sparkrecipes.memory.estimation import verdict, verdict_now
+from sparkrecipes.memory.estimation import verdict_now
 from sparkrecipes.memory.need import need_of
 from sparkrecipes.memory.request import FitRequest, context_limit
+from sparkrecipes.memory.verdict import verdict
 from sparkrecipes.schema.machine import Machine
 from sparkrecipes.schema.memory import GridCell
 

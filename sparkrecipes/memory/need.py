@@ -53,21 +53,27 @@ class Need:
 
     def engine_overhead(self, users: int, context_tokens: int) -> Pair:
         """Bound the overhead inside the engine's fraction."""
-        low, high, _ = self.overhead.engine
-        return low, self.capped(high, self.measured_ceiling(users, context_tokens))
+        ceiling = self.measured_ceiling(users, context_tokens)
+        return self.overhead.low, self.capped(self.overhead.high, ceiling)
 
     def all_overhead(self, users: int, context_tokens: int) -> Pair:
         """Bound the overhead with shared memory, which comes from the same pool."""
-        low, high, _ = self.overhead.engine
         ceiling = self.measured_ceiling(users, context_tokens)
-        return low, self.capped(high + self.overhead.shm, ceiling)
+        return self.overhead.low, self.capped(self.overhead.high + self.overhead.shm, ceiling)
+
+    def overhead_parts(self, users: int, context_tokens: int) -> dict[str, Pair]:
+        """Bound what the overhead is made of: each at most what the whole leaves for it."""
+        low, high = self.all_overhead(users, context_tokens)
+        parts = {name: (part.low, part.high) for name, part in self.overhead.parts.items()}
+        parts["shared_memory_bytes"] = (0, self.overhead.shm)
+        return {name: (a, min(b, high - low + a)) for name, (a, b) in parts.items()}
 
     def capped(self, high: int, ceiling: int | None) -> int:
         """Lower a high bound of the overhead to what a published row leaves for it."""
         if ceiling is None or not self.weights or not self.drafter:
             return high
         left = ceiling - self.weights.high - self.drafter.high
-        return min(high, max(self.overhead.engine.low, left))
+        return min(high, max(self.overhead.low, left))
 
     def measured_ceiling(self, users: int, context_tokens: int) -> int | None:
         """Give the ceiling where the published row covers these settings, else null."""
@@ -95,7 +101,7 @@ class Need:
         """Sum the high bounds of all but the cache, within or beyond what a row measured."""
         if self.weights is None or self.drafter is None:
             return None
-        overhead = self.overhead.engine.high + self.overhead.shm
+        overhead = self.overhead.high + self.overhead.shm
         ceiling = self.ceiling if measured else None
         return (
             self.weights.high
@@ -146,7 +152,7 @@ def shm_within(request: FitRequest, overhead: Overhead) -> int:
         return overhead.shm
     fell = int(row.figures.memory_gb * GIB)
     taken = int(fraction * MEASURED_MEM_TOTAL_BYTES)
-    return min(overhead.shm, max(fell - taken + overhead.engine.high, 0))
+    return min(overhead.shm, max(fell - taken + overhead.high, 0))
 
 
 def published_ceiling(request: FitRequest, sequence: SequenceCost) -> int | None:

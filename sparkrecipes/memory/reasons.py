@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sparkrecipes.memory.components import gib
 from sparkrecipes.memory.engine_rules import release
+from sparkrecipes.memory.first_start import first_start
 from sparkrecipes.memory.need import Need
 from sparkrecipes.memory.request import FitRequest, shm_bytes
-from sparkrecipes.memory.startup import compile_jobs
 from sparkrecipes.schema.machine import Machine
 
 
@@ -64,7 +64,8 @@ def cache_reasons(need: Need, request: FitRequest) -> tuple[str, ...]:
 
 def overhead_reasons(need: Need, request: FitRequest) -> tuple[str, ...]:
     """Explain the overhead, its shared memory, and what a published row proves."""
-    lines = [f"overhead: {need.overhead.engine.reason}"]
+    parts = need.overhead.parts.items()
+    lines = [f"overhead: {part_name(name)}: {part.reason}" for name, part in parts if part.high]
     if asked := shm_bytes(request.shm_size):
         lines.append(
             f"overhead: up to {gib(need.overhead.shm)} of the {gib(asked)} of shared memory "
@@ -80,12 +81,20 @@ def overhead_reasons(need: Need, request: FitRequest) -> tuple[str, ...]:
     return tuple(lines)
 
 
+def part_name(key: str) -> str:
+    """Write the key of a part for people."""
+    return key.removesuffix("_bytes").replace("_", " ").replace("cuda", "CUDA")
+
+
 def compile_reason(need: Need, request: FitRequest, machine: Machine) -> tuple[str, ...]:
-    """Say what a first start with an empty kernel cache may take, which no bound here holds."""
-    if request.engine is None or machine.gpu is None or need.weights is None:
+    """Say what a first start with an empty kernel cache may take, which the total leaves out."""
+    peak = first_start(need, request, machine)
+    if peak is None:
         return ()
-    jobs = compile_jobs(machine.mem_total_bytes - need.host_reserve - need.weights.high)
+    least, most = (gib(side) for side in peak.peak_bounds)
+    whose = "set in its environment" if peak.max_jobs_source == "recipe" else "to be set"
     return (
-        "not counted: compiling kernels at a first start (3 to 8 GiB a job); "
-        f"MAX_JOBS={jobs} in its environment bounds it",
+        f"first start: compiling kernels takes nothing to {gib(peak.jit_compile_bytes[1])} beside "
+        f"the weights, before there is a cache ({least} to {most} with the reserve): "
+        f"MAX_JOBS={peak.max_jobs} ({whose}) x 8 GiB a job",
     )

@@ -52,6 +52,12 @@ def compile_jobs(free_bytes: int) -> int:
     return max((free_bytes - COMPILE_HEADROOM_BYTES) // COMPILE_JOB_BYTES, 1)
 
 
+def told_jobs(request: FitRequest) -> int | None:
+    """Read ``MAX_JOBS`` of the recipe's environment; null where it is not set."""
+    told = request.env.get("MAX_JOBS", "")
+    return max(int(told), 1) if told.isdecimal() else None
+
+
 def fraction_of(request: FitRequest) -> float | None:
     """Give the fraction that the engine would take: the recipe's, else its release's default."""
     return request.gpu_memory_utilization or default_fraction(request)

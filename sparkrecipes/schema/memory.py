@@ -25,6 +25,19 @@ class Components(Frozen):
     host_reserve_bytes: Bytes
 
 
+class FirstStart(Frozen):
+    """The peak of a first start with an empty kernel cache, before the cache is allocated."""
+
+    jit_compile_bytes: tuple[int, int]
+    """What compilers of kernels take: nothing where kernels are cached, to all jobs at once."""
+    max_jobs: Annotated[int, Field(ge=1)]
+    """Compilers at once, ``MAX_JOBS``."""
+    max_jobs_source: Literal["recipe", "advised"]
+    peak_bounds: tuple[int, int]
+    """Weights, drafter, host reserve and compilers together."""
+    verdict: FitVerdict
+
+
 class Pool(Frozen):
     """What the fraction that the recipe gives the engine can serve."""
 
@@ -155,6 +168,11 @@ class MemoryEstimate(Frozen):
     components: Components
     bounds: dict[Text, tuple[int, int] | None]
     """Low and high of each component, in bytes, by its name."""
+    overhead_parts: dict[Text, tuple[int, int]]
+    """Low and high of what the overhead is made of, in bytes; each at most what the whole leaves:
+    activations, CUDA graphs, process, encoder, the block held back, shared memory."""
+    first_start: FirstStart | None
+    """Compiling kernels: a peak of its own, not a part of the total; null without a GPU."""
     total_bytes: Bytes | None
     """Sum of the high bounds."""
     total_bounds: tuple[int, int] | None
