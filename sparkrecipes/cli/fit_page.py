@@ -29,7 +29,8 @@ def print_fit(answer: MemoryEstimate) -> None:
     now = f", now: {coloured(answer.verdict_now)}" if answer.verdict_now else ""
     console.print(
         f"[bold]{escape(answer.subject)}[/] at {answer.context_tokens:,} tokens x "
-        f"{answer.users} user{'s' if answer.users > 1 else ''}, KV cache {answer.kv_cache_dtype}: {coloured(answer.verdict)}{now}"
+        f"{answer.users} user{'s' if answer.users > 1 else ''}, "
+        f"KV cache {answer.kv_cache_dtype}: {coloured(answer.verdict)}{now}"
     )
     console.print(parts(answer))
     bullets(limits(answer))
@@ -83,7 +84,7 @@ def limits(answer: MemoryEstimate) -> Iterable[str]:
     """Say what is the most that fits, and what the engine takes."""
     most, longest = answer.max_users_at_context, answer.max_context_at_users
     if most is not None and longest is not None:
-        yield f"at most {most:,} users at this context; {longest:,} tokens for as many users as asked"
+        yield f"at most {most:,} users at this context; {longest:,} tokens for this many users"
     if peak := answer.first_start:
         yield (
             f"a first start that compiles kernels peaks at {gib(peak.peak_bounds[1])} at most with "
