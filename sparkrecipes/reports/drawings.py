@@ -153,7 +153,7 @@ def pair_plots(comparison: RoundComparison) -> Markup:
 def acceptance_plot(round_: Round) -> Markup:
     """Draw the acceptance of each kind of prompt and of each position."""
     kinds = [
-        Bar(f"{row.workload}, temp. {row.temperature:g}", rate, says(row.acceptance))
+        Bar(f"{row.workload} at {row.temperature:g}", rate, says(row.acceptance))
         for row in round_.varied
         if row.acceptance and (rate := row.acceptance.rate_pct) is not None
     ]
@@ -163,8 +163,9 @@ def acceptance_plot(round_: Round) -> Markup:
     parts: list[str] = []
     if kinds:
         parts += [
-            element("h3", "Accepted of drafted tokens"),
+            element("h3", "Accepted of drafted tokens, by kind of prompt and temperature"),
             bar_plot("Acceptance rate, per cent", kinds, longest=100.0),
+            said("In brackets: tokens a step, the target's own included."),
         ]
     if whole and whole.per_position_pct:
         bars = [
@@ -181,4 +182,4 @@ def acceptance_plot(round_: Round) -> Markup:
 def says(acceptance: Acceptance) -> str:
     """Write a rate with its length: a rate alone is not comparable between draft lengths."""
     length = acceptance.mean_length
-    return f"{acceptance.rate_pct:.1f} %" + ("" if length is None else f", length {length:.2f}")
+    return f"{acceptance.rate_pct:.1f} %" + ("" if length is None else f" ({length:.2f})")

@@ -118,10 +118,10 @@ def figures_table(report: Report) -> Markup:
     return table(heads, [table_row(row) for row in report.rows], told)
 
 
-def table(heads: tuple[str, ...], rows: list[Markup], told: str) -> Markup:
+def table(heads: tuple[str, ...], rows: list[Markup], told: str, kind: str = "figures") -> Markup:
     """Write a table that scrolls by itself where it is too wide, and what it holds."""
     head = element("tr", *(element("th", name, scope="col") for name in heads))
-    body = element("table", element("thead", head), element("tbody", *rows))
+    body = element("table", element("thead", head), element("tbody", *rows), class_=kind)
     return joined(
         (element("div", body, class_="wide", tabindex=0), element("p", told, class_="small"))
     )
@@ -175,7 +175,8 @@ def conditions_table(comparison: RoundComparison) -> Markup:
         )
         for one in comparison.conditions
     ]
-    return table(("condition", "first", "second"), rows, "What was not the same in both rounds.")
+    told = "What was not the same in both rounds."
+    return table(("condition", "first", "second"), rows, told, "words")
 
 
 def word(verdict: str) -> Markup:

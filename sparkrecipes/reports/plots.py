@@ -13,8 +13,14 @@ LEFT, RIGHT, TOP, BOTTOM = 56.0, 24.0, 26.0, 46.0
 INSET = 28.0
 """Room between the vertical axis and the first point, for the point's own figure."""
 
-LABELS = 170.0
-BAR, GAP = 18.0, 8.0
+BARS_WIDTH, LABELS, SAYS = 360.0, 128.0, 98.0
+"""A bar plot is as wide as a phone, so that label, bar and value are seen together."""
+
+LONGEST_LABEL = 17
+BAR, GAP = 13.0, 7.0
+LABEL_AT = (-8.0, 18.0)
+"""Values of a first line stand above it, those of a second one below."""
+
 COLOURS = 4
 """Series colours of the page's style; a fifth series takes the first again."""
 
@@ -75,12 +81,13 @@ def line_plot(
     frame = Frame(xs[0], xs[-1], nice_ceiling(max(p.high or p.y for p in points)))
     parts = [*grid(frame), *x_ticks(frame, xs)]
     for index, (name, line) in enumerate(series.items()):
-        parts += drawn_line(frame, line, index % COLOURS, labelled=len(points) <= 12)
+        labels = LABEL_AT[index] if len(series) <= 2 and len(line) <= 12 else None
+        parts += drawn_line(frame, line, index % COLOURS, labels)
         if len(series) > 1:
             parts += legend(name, index)
     parts.append(text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8, x_title, "middle"))
     parts.append(text(8.0, 14.0, y_title))
-    return picture(title, HEIGHT, parts)
+    return picture(title, (WIDTH, HEIGHT), parts, "lines")
 
 
 def grid(frame: Frame) -> list[Markup]:
@@ -100,8 +107,17 @@ def x_ticks(frame: Frame, xs: Sequence[float]) -> list[Markup]:
     return [text(frame.x(x), HEIGHT - BOTTOM + 18, f"{x:g}", "middle") for x in xs[::every]]
 
 
-def drawn_line(frame: Frame, line: Sequence[Point], colour: int, *, labelled: bool) -> list[Markup]:
-    """Draw one line: the ranges, the path, the points and, where there are few, their values."""
+def drawn_line(
+    frame: Frame, line: Sequence[Point], colour: int, labels: float | None
+) -> list[Markup]:
+    """Draw one line: the ranges, the path, the points and, where there are few, their values.
+
+    Args:
+        frame: Where values lie.
+        line: The points.
+        colour: Which of the series colours.
+        labels: How far from the ends of the ranges the values are written; None: not at all.
+    """
     path = " ".join(f"{frame.x(p.x):.1f},{frame.y(p.y):.1f}" for p in line)
     parts = [element("polyline", points=path, class_=f"line s{colour}")]
     for p in line:
@@ -111,8 +127,9 @@ def drawn_line(frame: Frame, line: Sequence[Point], colour: int, *, labelled: bo
             parts.append(element("line", x1=x, x2=x, y1=low, y2=high, class_=f"range s{colour}"))
         hint = element("title", f"{p.x:g}: {p.y:g}")
         parts.append(element("circle", hint, cx=x, cy=y, r=4, class_=f"dot s{colour}"))
-        if labelled:
-            parts.append(text(x, frame.y(p.high or p.y) - 8, f"{p.y:.4g}", "middle", "value"))
+        if labels is not None:
+            end = p.high if labels < 0 else p.low
+            parts.append(text(x, frame.y(end or p.y) + labels, f"{p.y:.4g}", "middle", "value"))
     return parts
 
 
@@ -134,19 +151,24 @@ def bar_plot(title: str, bars: Sequence[Bar], *, longest: float | None = None) -
         longest: Value of a bar over the whole width; None: the largest.
     """
     full = longest or max(bar.value for bar in bars) or 1.0
-    room = WIDTH - LABELS - 96.0
+    room = BARS_WIDTH - LABELS - SAYS
     parts = []
     for index, bar in enumerate(bars):
         y = GAP + index * (BAR + GAP)
         width = max(1.0, min(1.0, bar.value / full) * room)
         parts += [
-            text(LABELS - 8, y + 13, bar.label, "end"),
+            text(LABELS - 6, y + 11, shortened(bar.label), "end"),
             element(
                 "rect", x=LABELS, y=y, width=width, height=BAR, rx=3, class_=f"bar s{bar.colour}"
             ),
-            text(LABELS + width + 6, y + 13, bar.says, "start", "value"),
+            text(LABELS + width + 6, y + 11, bar.says, "start", "value"),
         ]
-    return picture(title, GAP + len(bars) * (BAR + GAP), parts)
+    return picture(title, (BARS_WIDTH, GAP + len(bars) * (BAR + GAP)), parts, "bars")
+
+
+def shortened(label: str) -> str:
+    """Cut a label that would not fit beside its bar."""
+    return label if len(label) <= LONGEST_LABEL else f"{label[: LONGEST_LABEL - 1]}…"
 
 
 def text(x: float, y: float, says: str, anchor: str = "start", class_: str = "label") -> Markup:
@@ -154,16 +176,18 @@ def text(x: float, y: float, says: str, anchor: str = "start", class_: str = "la
     return element("text", says, x=x, y=y, text_anchor=anchor, class_=class_)
 
 
-def picture(title: str, height: float, parts: Sequence[Markup]) -> Markup:
-    """Close a drawing, with its name for those who do not see it."""
-    return element(
+def picture(title: str, size: tuple[float, float], parts: Sequence[Markup], kind: str) -> Markup:
+    """Close a drawing, with its name for those who do not see it; a narrow screen scrolls it."""
+    drawn = element(
         "svg",
         element("title", title),
         *parts,
-        viewBox=f"0 0 {WIDTH:g} {height:g}",
+        viewBox=f"0 0 {size[0]:g} {size[1]:g}",
         role="img",
         aria_label=title,
+        class_=kind,
     )
+    return element("div", drawn, class_="plot")
 
 
 def nice_ceiling(value: float) -> float:

@@ -34,8 +34,13 @@ thead th{color:var(--quiet);font-weight:600}
 .matches,.faster{color:var(--good)}
 .slower,.unstable{color:var(--bad)}
 .not_comparable{color:var(--unsure)}
+.words td,.words th{text-align:left}
+.plot{overflow-x:auto}
 svg{display:block;width:100%;height:auto}
-svg text{font-size:12px;fill:var(--quiet)}
+.lines{min-width:34rem}
+.bars{max-width:30rem}
+svg text{font-size:13px;fill:var(--quiet)}
+.bars text{font-size:12px}
 svg .value{fill:var(--ink)}
 .grid{stroke:var(--rule)}
 .line{fill:none;stroke-width:2}
@@ -46,6 +51,10 @@ svg .value{fill:var(--ink)}
 .dot.s2,.bar.s2{fill:var(--s2)}.dot.s3,.bar.s3{fill:var(--s3)}
 @media print{
 main{max-width:none;padding:0}
+.wide,.plot{overflow:visible}
+table{font-size:.75rem}
+th,td{white-space:normal;padding:.3rem}
+.lines{min-width:0}
 section,table,svg{break-inside:avoid}
 h1,h2,h3{break-after:avoid}
 .line,.dot,.bar,.range,.simulated{-webkit-print-color-adjust:exact;print-color-adjust:exact}
