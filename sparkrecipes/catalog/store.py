@@ -16,6 +16,7 @@ from sparkrecipes.catalog_files import DOES_NOT_RUN, catalog_root, catalog_state
 from sparkrecipes.errors import Misuse, UnknownId
 
 if TYPE_CHECKING:
+    from sparkrecipes.schema.contradiction import EvidenceView
     from sparkrecipes.schema.engine import Engine
     from sparkrecipes.schema.evidence import DoesNotRunEntry, DoesNotRunFile, Evidence, EvidenceRow
     from sparkrecipes.schema.findings import DiagnosisRule
@@ -167,6 +168,12 @@ class Catalog:
     def listed(self, *, everything: bool = False) -> RecipeList:
         """Return the list: what the standard round measured and the user's own, or everything."""
         return listing.shown_list(self.summaries(), everything=everything)
+
+    def evidence_view(self, recipe: Recipe) -> EvidenceView:
+        """Return everything published of a recipe's model, and where it contradicts."""
+        from sparkrecipes.catalog.evidence_view import evidence_view
+
+        return evidence_view(recipe.model, self.recipes, self.evidence, tuple(self.machines))
 
     def detail(self, recipe: Recipe) -> RecipeDetail:
         """Return a recipe in full, with what is published of it and where that comes from."""

@@ -49,7 +49,9 @@ def list_(options: Namespace) -> BaseModel:
 
 def show(options: Namespace) -> BaseModel:
     """Show a recipe."""
-    return ops.get_recipe(options.recipe, **places(options, "catalog", "machine"))
+    return ops.get_recipe(
+        options.recipe, evidence=options.evidence, **places(options, "catalog", "machine")
+    )
 
 
 def recommend(options: Namespace) -> BaseModel:

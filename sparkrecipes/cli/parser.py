@@ -81,7 +81,7 @@ Add = Callable[..., None]
 def add_reading(add: Add) -> None:
     """Add the commands that change nothing."""
     add("list", "recipes with the figures that people choose by", everything)
-    add("show", "one recipe in full, with its sources", recipe)
+    add("show", "one recipe in full, with its sources", recipe, evidence)
     add("recommend", "a pick for a use case or a sentence, and why", words, sizes)
     add("validate", "check recipe or catalog files", paths)
     add("import", "a recipe of another tool, as a strict one", import_arguments)
@@ -128,6 +128,15 @@ def everything(parser: Parser) -> None:
 def recipe(parser: Parser) -> None:
     """A recipe's id or file."""
     parser.add_argument("recipe", metavar="RECIPE", help="a recipe's id or file")
+
+
+def evidence(parser: Parser) -> None:
+    """Everything published of its model."""
+    parser.add_argument(
+        "--evidence",
+        action="store_true",
+        help="all that is published of its model side by side, and where it contradicts",
+    )
 
 
 def recipe_or_words(parser: Parser) -> None:

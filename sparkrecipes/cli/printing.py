@@ -171,7 +171,20 @@ def _(answer: RecipeDetail) -> None:
         if found:
             console.print(f"{title}:")
             bullets(found)
+    print_resemblance(answer)
     console.print(f"Next: sparkrecipes check {recipe.id}")
+
+
+def print_resemblance(answer: RecipeDetail) -> None:
+    """Print figures of nearly this configuration, and everything where that was asked for."""
+    if answer.evidence:
+        from sparkrecipes.cli.evidence_page import print_evidence
+
+        print_evidence(answer.evidence)
+    elif answer.recipe.resembles:
+        console.print("nearly this was measured:")
+        bullets(f"{near.row}: {near.differs}" for near in answer.recipe.resembles)
+        console.print(f"side by side: sparkrecipes show {answer.recipe.id} --evidence")
 
 
 @page("Recommendation")

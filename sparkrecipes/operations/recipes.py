@@ -31,15 +31,28 @@ def list_recipes(
 
 
 def get_recipe(
-    recipe: str, *, catalog: Catalog | Place = None, machine: Machine | Place = None
+    recipe: str,
+    *,
+    evidence: bool = False,
+    catalog: Catalog | Place = None,
+    machine: Machine | Place = None,
 ) -> RecipeDetail:
     """Show one recipe in full, with what is published of it.
+
+    Args:
+        recipe: A recipe's id or file.
+        evidence: True adds everything published of its model side by side, by every method, with
+            what contradicts and why it may.
+        catalog: Where recipes come from.
+        machine: Checked and not used.
 
     Raises:
         UnknownId: No recipe or machine has that id.
     """
     opened = known_place(catalog, machine)
-    return opened.detail(opened.recipe(recipe))
+    found = opened.recipe(recipe)
+    detail = opened.detail(found)
+    return detail.model_copy(update={"evidence": opened.evidence_view(found)} if evidence else {})
 
 
 def known_place(catalog: Catalog | Place, machine: Machine | Place) -> Catalog:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from sparkrecipes.schema.base import Capability, Frozen, Id, Text
+from sparkrecipes.schema.contradiction import EvidenceView
 from sparkrecipes.schema.evidence import Caveat, EvidenceRow, FigureName, Figures
 from sparkrecipes.schema.recipe import Recipe, Speculative
 
@@ -60,3 +61,5 @@ class RecipeDetail(Frozen):
     published: tuple[PublishedRow, ...]
     caveats: tuple[Caveat, ...]
     sources: tuple[Text, ...]
+    evidence: EvidenceView | None = None
+    """Everything published of its model, where that was asked for."""

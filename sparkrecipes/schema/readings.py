@@ -51,9 +51,10 @@ class Speculation(Frozen):
 
     @property
     def words(self) -> str:
-        """Name it: ``mtp k=2``, ``none``, ``not stated``."""
+        """Name it: ``mtp k=2``, ``no speculation``, ``speculation not stated``."""
         count = self.num_speculative_tokens
-        return f"{self.method} k={count}" if count else self.method.replace("_", " ")
+        words = {"none": "no speculation", "not_stated": "speculation not stated"}
+        return f"{self.method} k={count}" if count else words.get(self.method, self.method)
 
 
 class Configured(Frozen):
