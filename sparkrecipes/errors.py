@@ -159,9 +159,17 @@ class InstallFailed(SparkRecipesError):
 
     default_code = "install_failed"
 
-    def __init__(self, step: str, cause: SparkRecipesError, kept: Sequence[str]) -> None:
+    def __init__(
+        self,
+        step: str,
+        cause: SparkRecipesError,
+        kept: Sequence[str],
+        *,
+        repair: str | None = None,
+    ) -> None:
         left = f" (kept: {'; '.join(kept)})" if kept else ""
-        super().__init__(f"{step}: {cause.message}{left}", repair=cause.repair, code=cause.code)
+        told = cause.repair if repair is None else repair
+        super().__init__(f"{step}: {cause.message}{left}", repair=told, code=cause.code)
         self.exit_code = cause.exit_code
         self.step = step
         self.kept = tuple(kept)

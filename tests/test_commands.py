@@ -11,9 +11,16 @@ from typing import Any
 import pytest
 import yaml
 
-import sparkrecipes
 from sparkrecipes.catalog import open_catalog
-from sparkrecipes.commands import LABEL, MountedWeights, container_name, render
+from sparkrecipes.commands import (
+    CATALOG_LABEL,
+    DIGEST_LABEL,
+    LABEL,
+    SETTINGS_LABEL,
+    MountedWeights,
+    container_name,
+    render,
+)
 from sparkrecipes.errors import CatalogError, Misuse
 from sparkrecipes.schema.engine import Engine, FlagNames
 from sparkrecipes.schema.machine import Gpu, Machine
@@ -123,6 +130,7 @@ def made(recipe: Recipe = RECIPE, engine: Engine = VLLM, **changes: Any) -> Comm
         "context_tokens": recipe.serving.context_tokens,
         "users": recipe.serving.users,
         "gpu_memory_utilization": recipe.serving.gpu_memory_utilization,
+        "catalog_version": "1.2.3+abc",
     }
     machine = changes.pop("machine", SPARK)
     return render(recipe, engine, machine, **{**options, **changes})
@@ -148,8 +156,9 @@ def test_the_whole_command_of_a_small_recipe():
     command = made()
     assert (
         *("docker", "run", "--detach", "--name", "sparkrecipes-tiny-vllm"),
+        *("--label", "org.sparkrecipes.catalog=1.2.3+abc"),
         *("--label", "org.sparkrecipes.recipe=tiny-vllm"),
-        *("--label", f"org.sparkrecipes.version={sparkrecipes.__version__}"),
+        *("--label", "org.sparkrecipes.settings=5b19ecadbf65"),
         *("--gpus", "all", "--platform", "linux/arm64", "--shm-size", "16g"),
         *("-p", "127.0.0.1:8000:8000", "-e", "A_FIRST=x y", "-e", "HF_HUB_OFFLINE=1"),
         *("--mount", MOUNT, "--restart", "no", "--log-driver", "json-file"),
@@ -167,6 +176,39 @@ def test_the_whole_command_of_a_small_recipe():
     )
     assert container_name("x") == "sparkrecipes-x"
     assert LABEL == "org.sparkrecipes.recipe"
+
+
+def labels(command: Command) -> dict[str, str]:
+    """The labels of a command, by name."""
+    return dict(label.split("=", 1) for label in after(command.argv, "--label"))
+
+
+def test_the_labels_say_recipe_catalog_and_digest():
+    """What runs can be traced: the digest is a label where it is known, and only then."""
+    assert {LABEL, CATALOG_LABEL, SETTINGS_LABEL} == set(labels(made()))
+    told = labels(made(image_digest=DIGEST))
+    assert ("tiny-vllm", "1.2.3+abc", DIGEST) == (
+        told[LABEL],
+        told[CATALOG_LABEL],
+        told[DIGEST_LABEL],
+    )
+    pinned = RecipeImage(reference=f"vllm/vllm-openai:v1@{DIGEST}")
+    assert DIGEST == labels(made(changed(image=pinned)))[DIGEST_LABEL]
+
+
+def test_the_settings_label_changes_with_what_the_engine_is_given():
+    """Arguments, variables and address count; image and catalog have labels of their own."""
+    same = labels(made())[SETTINGS_LABEL]
+    others = (
+        made(context_tokens=2048),
+        made(port=8001),
+        made(changed(env={"A": "b"})),
+        made(NIM_RECIPE, NIM),
+        made(NIM_RECIPE, NIM, users=2),
+    )
+    assert 6 == len({same, *(labels(other)[SETTINGS_LABEL] for other in others)})
+    alike = (made(image_digest=DIGEST), made(catalog_version="2"), made(set_env=("VLLM_API_KEY",)))
+    assert {same} == {labels(other)[SETTINGS_LABEL] for other in alike}
 
 
 def test_safe_defaults_hold_for_every_engine():

@@ -66,6 +66,18 @@ def test_a_journal_that_is_none_is_nothing_to_go_on_with(tmp_path: Path, text: s
         assert ((), None) == (journal.before, journal.made)
 
 
+def test_the_log_of_a_removed_container_is_kept_until_an_install_ends_well(tmp_path: Path) -> None:
+    """Nobody else can read it, it holds no secret, and a good end takes it away."""
+    secret = "hf_" + "a" * 30
+    with open_journal("demo", tmp_path) as journal:
+        log = journal.keep_log(("starting", f"HF_TOKEN={secret}", "ValueError: no kernel"))
+        assert log is not None
+        assert "starting\nHF_TOKEN=[removed]\nValueError: no kernel\n" == log.read_text()
+        assert 0o600 == log.stat().st_mode & 0o777
+        journal.close()
+    assert [] == [path for path in tmp_path.iterdir() if path.suffix == ".log"]
+
+
 def test_a_state_folder_that_cannot_be_made_is_no_error(tmp_path: Path) -> None:
     """A read-only home: no journal and no lock, and the install goes on."""
     (tmp_path / "file").write_text("")

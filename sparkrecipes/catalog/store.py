@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from functools import cached_property
 from pathlib import Path
@@ -9,10 +10,11 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from pydantic import BaseModel
 
+import sparkrecipes
 from sparkrecipes.catalog import listing
 from sparkrecipes.catalog.kinds import BY_FOLDER
 from sparkrecipes.catalog.loading import Folder, load
-from sparkrecipes.catalog_files import DOES_NOT_RUN, catalog_root, catalog_state
+from sparkrecipes.catalog_files import DOES_NOT_RUN, catalog_root, catalog_state, files
 from sparkrecipes.errors import Misuse, UnknownId
 
 if TYPE_CHECKING:
@@ -49,6 +51,18 @@ class Catalog:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+
+    @cached_property
+    def version(self) -> str:
+        """The package's version and a hash of all recipes and engines, e.g. ``0.1.0+3fa9c1d20b7e``.
+
+        Another catalog, or a recipe that was changed, has another hash: what runs can be traced.
+        """
+        found = hashlib.sha256()
+        for kind in ("recipes", "engines"):
+            for name, path in sorted(files(self.root, kind).items()):
+                found.update(f"{kind}/{name}\0".encode() + path.read_bytes() + b"\0")
+        return f"{sparkrecipes.__version__}+{found.hexdigest()[:12]}"
 
     @cached_property
     def recipes(self) -> Folder[Recipe]:

@@ -9,7 +9,16 @@ from typing import Literal
 from sparkrecipes.commands.addresses import base_url, is_exposed, published_address
 from sparkrecipes.commands.arguments import Settings, engine_arguments
 from sparkrecipes.commands.compose import compose_text
-from sparkrecipes.commands.container import LABEL, Container, build, container_name, image_of
+from sparkrecipes.commands.container import (
+    CATALOG_LABEL,
+    DIGEST_LABEL,
+    LABEL,
+    SETTINGS_LABEL,
+    Container,
+    build,
+    container_name,
+    image_of,
+)
 from sparkrecipes.commands.docker import docker_argv, shell_text
 from sparkrecipes.commands.systemd import systemd_text
 from sparkrecipes.commands.warnings import render_warnings
@@ -20,7 +29,16 @@ from sparkrecipes.schema.machine import Machine
 from sparkrecipes.schema.recipe import Recipe
 from sparkrecipes.schema.serving import Command
 
-__all__ = ["LABEL", "MountedWeights", "container_name", "image_of", "render"]
+__all__ = [
+    "CATALOG_LABEL",
+    "DIGEST_LABEL",
+    "LABEL",
+    "SETTINGS_LABEL",
+    "MountedWeights",
+    "container_name",
+    "image_of",
+    "render",
+]
 
 Format = Literal["docker", "compose", "systemd"]
 
@@ -47,6 +65,7 @@ def render(
     users: int,
     gpu_memory_utilization: float | None,
     set_env: Collection[str] = (),
+    catalog_version: str,
 ) -> Command:
     """Write the command that starts a recipe on a machine; nothing is read and nothing is run.
 
@@ -65,6 +84,7 @@ def render(
         users: Sequences at once.
         gpu_memory_utilization: Fraction of the memory; None leaves it to the engine.
         set_env: Names of the variables that are set where the command will run.
+        catalog_version: Which catalog the recipe is of; a label says so.
 
     Raises:
         Misuse: A format, port or address that cannot be.
@@ -78,7 +98,15 @@ def render(
     arguments = engine_arguments(recipe, engine, target, draft, settings)
     address = f"{published_address(bind, port)}:{engine.container_port}"
     container = build(
-        recipe, engine, machine, places, arguments, address, image_digest, frozenset(set_env)
+        recipe,
+        engine,
+        machine,
+        places,
+        arguments,
+        address,
+        image_digest,
+        frozenset(set_env),
+        catalog_version,
     )
     exposed = bind if is_exposed(bind) else None
     return Command(

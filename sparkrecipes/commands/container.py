@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import sparkrecipes
 from sparkrecipes.commands.weights import BindMount, Placed
 from sparkrecipes.errors import CatalogError
 from sparkrecipes.schema.engine import Engine
@@ -17,7 +18,14 @@ from sparkrecipes.schema.recipe import Recipe
 LABEL = "org.sparkrecipes.recipe"
 """Label of every container that is ours; its value is the recipe's id."""
 
-VERSION_LABEL = "org.sparkrecipes.version"
+CATALOG_LABEL = "org.sparkrecipes.catalog"
+"""Which catalog the recipe was of: the package's version and a hash of its recipes and engines."""
+
+DIGEST_LABEL = "org.sparkrecipes.image-digest"
+"""The image's digest where it was known; the image that is run is named by it as well."""
+
+SETTINGS_LABEL = "org.sparkrecipes.settings"
+"""A hash of all that the engine is given, so that what runs can be told from what is asked for."""
 
 LOG_OPTIONS = {"max-size": "50m", "max-file": "3"}
 """At most 150 MB of log: an engine under load writes without end."""
@@ -93,6 +101,7 @@ def build(
     published: str,
     image_digest: str | None,
     set_env: frozenset[str],
+    catalog_version: str,
 ) -> Container:
     """Gather what is run.
 
@@ -103,10 +112,16 @@ def build(
     if engine.arguments_env:
         env[engine.arguments_env], arguments = shlex.join(arguments), ()
     cache = engine.cache_volume
+    image = image_of(recipe, image_digest)
     container = Container(
         title=recipe.title,
         name=container_name(recipe.id),
-        labels={LABEL: recipe.id, VERSION_LABEL: sparkrecipes.__version__},
+        labels={
+            LABEL: recipe.id,
+            CATALOG_LABEL: catalog_version,
+            SETTINGS_LABEL: settings_hash(arguments, env, published),
+            **({DIGEST_LABEL: image.partition("@")[2]} if "@" in image else {}),
+        },
         gpus=machine.gpu.docker_gpus if machine.gpu else None,
         platform=machine.platform,
         shm_size=recipe.shm_size,
@@ -115,12 +130,18 @@ def build(
         secrets=(*engine.secrets, *(n for n in engine.optional_secrets if n in set_env)),
         mounts=tuple(dict.fromkeys(mount for place in places for mount in place.mounts)),
         volumes=(Volume(f"sparkrecipes-{engine.id}-cache", cache),) if cache else (),
-        image=image_of(recipe, image_digest),
+        image=image,
         local_image=recipe.image.local_build is not None,
         arguments=arguments,
     )
     refuse_hostile(recipe, container)
     return container
+
+
+def settings_hash(arguments: Sequence[str], env: dict[str, str], published: str) -> str:
+    """Hash what the engine is given: its arguments, its variables and its address."""
+    text = json.dumps([list(arguments), sorted(env.items()), published])
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def image_of(recipe: Recipe, digest: str | None) -> str:

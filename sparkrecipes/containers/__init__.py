@@ -17,6 +17,7 @@ from sparkrecipes.containers.servers import (
     local_image_platform,
     logs,
     publisher_of,
+    remove,
     restart_token,
     stop,
 )
@@ -32,6 +33,7 @@ __all__ = [
     "logs",
     "publisher_of",
     "pull_image",
+    "remove",
     "restart_token",
     "stop",
     "wait_for_endpoint",

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+import time
+from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
+from sparkrecipes.containers.description import Container, inspect_one
 from sparkrecipes.containers.docker import (
     UNREACHABLE,
     Answer,
@@ -13,12 +16,15 @@ from sparkrecipes.containers.docker import (
     explain,
     run,
 )
-from sparkrecipes.containers.servers import Container, act, inspect_one
+from sparkrecipes.containers.servers import act, end
 from sparkrecipes.errors import LaunchFailed, Misuse, Unknown
 from sparkrecipes.schema.serving import Command, Server
 
 LAUNCH_TIMEOUT_S = 3600.0
 """``docker run`` pulls an image that is not here first: 20 GB at 6 MB/s."""
+
+LATE_LOOKS, LATE_PAUSE_S = 5, 0.2
+"""How often, and with what pause, an interrupted start is looked for: a second in all."""
 
 CONTAINER_ID = re.compile(r"^[0-9a-f]{64}$", re.MULTILINE)
 
@@ -47,15 +53,34 @@ def launch(command: Command, *, recipe_id: str) -> Server:
             f"only a docker command can be started, not {command.format}",
             repair=f"run: sparkrecipes command {recipe_id}",
         )
-    answer = run(command.argv, timeout_s=LAUNCH_TIMEOUT_S)
+    answer = run_or_undo(command, recipe_id)
     holder = name_holder(answer, command)
     if holder is not None and holder.recipe_id == recipe_id and holder.ended:
         act("rm", holder.id)
-        answer, holder = run(command.argv, timeout_s=LAUNCH_TIMEOUT_S), None
+        answer, holder = run_or_undo(command, recipe_id), None
     if not answer.ok:
         remove_unstarted(answer, recipe_id)
         raise launch_failed(answer, command, recipe_id, holder)
     return started(answer, command)
+
+
+def run_or_undo(command: Command, recipe_id: str) -> Answer:
+    """Run the command; where that is interrupted, remove the container that came of it.
+
+    Docker goes on with a container whose ``docker run`` was interrupted.
+    """
+    began = datetime.now(UTC)
+    try:
+        return run(command.argv, timeout_s=LAUNCH_TIMEOUT_S)
+    except BaseException:
+        for _ in range(LATE_LOOKS):
+            container = inspect_one(command.container_name)
+            if container is not None:
+                if container.recipe_id == recipe_id and container.made_after(began):
+                    end(container)
+                break
+            time.sleep(LATE_PAUSE_S)
+        raise
 
 
 def started(answer: Answer, command: Command) -> Server:

@@ -6,9 +6,9 @@ import json
 import re
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any, get_args
 
 from sparkrecipes.commands import LABEL, container_name
+from sparkrecipes.containers.description import Container, inspect, inspect_one, is_gone, unknown
 from sparkrecipes.containers.docker import UNREACHABLE, Answer, docker, explain
 from sparkrecipes.diagnosis import redact
 from sparkrecipes.errors import Misuse, Refused, ServerError, Unknown
@@ -22,65 +22,8 @@ MOST_LINES = 10_000
 LONGEST_LINE = 2_000
 """Characters of one log line that are shown."""
 
-RECIPE_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
-STATES = get_args(Server.model_fields["state"].annotation)
-NEVER = "0001-01-01T00:00:00Z"
-"""What Docker writes for a time that has not come."""
-
 ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-_])")
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-
-
-@dataclass(frozen=True)
-class Container:
-    """A container of any owner, as ``docker inspect`` describes it.
-
-    Attributes:
-        id: Its full id.
-        name: Its name, without the slash.
-        image: The reference that it was started from.
-        recipe_id: What our label says; None on a container that is not ours.
-        state: Docker's word for its state.
-        exit_code: Of the last end; None while it runs or before its first start.
-        oom_killed: Whether the kernel killed it for a limit of its own.
-        restarts: How often Docker started it again.
-        started_at: Last start, ISO 8601; None before the first.
-        base_url: Where its published port is reached from this host.
-        error: Why Docker could not start it, in Docker's words; an empty string where it could.
-    """
-
-    id: str
-    name: str
-    image: str
-    recipe_id: str | None
-    state: str
-    exit_code: int | None
-    oom_killed: bool
-    restarts: int
-    started_at: str | None
-    base_url: str | None
-    error: str
-
-    @property
-    def ended(self) -> bool:
-        """Whether nothing runs in it."""
-        return self.state in ("created", "exited", "dead")
-
-    def server(self) -> Server:
-        """Return it as others see it; only of a container of ours."""
-        return Server.model_validate(
-            {
-                "name": self.name,
-                "container_id": self.id,
-                "recipe_id": self.recipe_id,
-                "image": self.image,
-                "state": self.state if self.state in STATES else "unknown",
-                "exit_code": self.exit_code,
-                "base_url": self.base_url,
-                "started_at": self.started_at,
-                "restarts": self.restarts,
-            }
-        )
 
 
 def list_servers() -> ServerList:
@@ -177,6 +120,18 @@ def shown_line(line: str) -> str:
     """Return the last state of a progress bar, without anything that would steer a terminal."""
     last = ESCAPES.sub("", line.rstrip("\r").rpartition("\r")[2])
     return CONTROLS.sub("", last)[:LONGEST_LINE]
+
+
+def remove(container_id: str) -> None:
+    """Stop and remove one container of ours, by its id; nothing where it is gone already.
+
+    Raises:
+        ServerError: Docker did not do it.
+        Unknown: Docker could not be asked.
+    """
+    container = inspect_one(container_id)
+    if container is not None and container.recipe_id is not None:
+        end(container)
 
 
 def stop(recipe_or_name: str) -> Stopped:
@@ -340,84 +295,3 @@ def ours() -> tuple[Container, ...]:
     ids = answer.stdout.split()
     found = inspect(*ids) if ids else ()
     return tuple(container for container in found if container.recipe_id is not None)
-
-
-def inspect_one(name: str) -> Container | None:
-    """Look at one container by name or id, of any owner."""
-    found = inspect(name)
-    return found[0] if found else None
-
-
-def inspect(*names: str) -> tuple[Container, ...]:
-    """Look at containers by name or id; one that is gone is left out.
-
-    Raises:
-        Unknown: Docker could not be asked.
-    """
-    answer = docker("container", "inspect", "--", *names)
-    if not answer.ok and not is_gone(answer):
-        raise unknown(answer)
-    try:
-        return tuple(read(item) for item in json.loads(answer.stdout or "[]"))
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise Unknown(
-            "docker inspect answered something that cannot be read",
-            code="docker_unreadable",
-            repair="see: docker version",
-        ) from None
-
-
-def is_gone(answer: Answer) -> bool:
-    """Tell whether a command failed only because there is no such container any more."""
-    lines = [line for line in answer.stderr.splitlines() if line.strip()]
-    gone = re.compile(r"No such (container|object)|is already in progress")
-    return bool(lines) and all(gone.search(line) for line in lines)
-
-
-def unknown(answer: Answer) -> Unknown:
-    """Turn a failed question into an error."""
-    said = explain(answer)
-    return Unknown(said.message, code=said.code, repair=said.repair)
-
-
-def read(item: dict[str, Any]) -> Container:
-    """Read one object of ``docker container inspect``."""
-    state, config = item["State"], item["Config"]
-    status = str(state["Status"])
-    started = state.get("StartedAt")
-    label = (config.get("Labels") or {}).get(LABEL)
-    return Container(
-        id=item["Id"],
-        name=item["Name"].removeprefix("/"),
-        image=config["Image"],
-        recipe_id=label if label and RECIPE_ID.fullmatch(label) else None,
-        state=status,
-        exit_code=int(state["ExitCode"]) if status in ("exited", "dead", "restarting") else None,
-        oom_killed=bool(state.get("OOMKilled")),
-        restarts=int(item.get("RestartCount", 0)),
-        started_at=None if started == NEVER else started,
-        base_url=published_url(item),
-        error=redact(str(state.get("Error") or "")),
-    )
-
-
-def published_url(item: dict[str, Any]) -> str | None:
-    """Return where the first published port is reached from this host.
-
-    A port that is bound to every address is reached on the loopback one.
-    """
-    network = (item.get("NetworkSettings") or {}).get("Ports") or {}
-    bound = network or (item.get("HostConfig") or {}).get("PortBindings") or {}
-    for port in sorted(bound):
-        for binding in bound[port] or ():
-            host, number = binding.get("HostIp") or "0.0.0.0", binding.get("HostPort")  # noqa: S104
-            if number and number != "0":
-                return f"http://{reachable(host)}:{number}"
-    return None
-
-
-def reachable(host: str) -> str:
-    """Return an address that clients on this host can use for a bound one."""
-    if host in ("0.0.0.0", "::"):  # noqa: S104
-        return "127.0.0.1"
-    return f"[{host}]" if ":" in host else host

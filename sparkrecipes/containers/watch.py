@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from sparkrecipes import machine as hosts
+from sparkrecipes.containers.description import Container, inspect_one
 from sparkrecipes.containers.endpoint import Seen
 from sparkrecipes.containers.loading import Loading, duration
-from sparkrecipes.containers.servers import MOST_LINES, Container, inspect_one, log_tail
+from sparkrecipes.containers.servers import MOST_LINES, log_tail
 from sparkrecipes.errors import Unknown
 from sparkrecipes.schema.engine import Engine
 from sparkrecipes.schema.serving import Server

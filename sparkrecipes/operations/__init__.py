@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sparkrecipes.operations.acts import (
         download,
-        launch,
         run_round,
     )
     from sparkrecipes.operations.history import export_rounds, list_rounds
     from sparkrecipes.operations.importation import import_recipe
     from sparkrecipes.operations.installation import install
+    from sparkrecipes.operations.launching import launch
     from sparkrecipes.operations.preflight import check_image, check_recipe, render_command
     from sparkrecipes.operations.readiness import wait_until_ready
     from sparkrecipes.operations.recipes import get_recipe, list_recipes, validate_recipe
@@ -80,7 +80,8 @@ MODULES = {
         "diagnose_server",
     ),
     "preflight": ("check_image", "check_recipe", "render_command"),
-    "acts": ("download", "launch", "run_round"),
+    "acts": ("download", "run_round"),
+    "launching": ("launch",),
     "readiness": ("wait_until_ready",),
     "reporting": ("compare", "compare_rounds", "write_report", "audit_published"),
     "history": ("list_rounds", "export_rounds"),

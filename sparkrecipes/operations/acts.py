@@ -10,15 +10,11 @@ from typing import Any
 
 import sparkrecipes
 from sparkrecipes import containers, downloads, standard_round
-from sparkrecipes import machine as hosts
 from sparkrecipes.catalog import Catalog
-from sparkrecipes.errors import Misuse, Refused, RoundFailed
-from sparkrecipes.operations.gathering import DEFAULT_PORT, LOOPBACK, inspect_image
-from sparkrecipes.operations.preflight import Launch, command_for
+from sparkrecipes.errors import Misuse, RoundFailed
 from sparkrecipes.operations.results import require_folder, round_path, save_round
 from sparkrecipes.operations.round_journal import note_round
 from sparkrecipes.operations.servers import require_server
-from sparkrecipes.operations.sizing import fit_recipe
 from sparkrecipes.operations.workspace import (
     Place,
     Workspace,
@@ -28,7 +24,7 @@ from sparkrecipes.operations.workspace import (
 )
 from sparkrecipes.schema.machine import Machine
 from sparkrecipes.schema.round import Round
-from sparkrecipes.schema.serving import Command, DownloadReport, Server
+from sparkrecipes.schema.serving import DownloadReport
 
 Progress = Callable[[str], None]
 
@@ -56,125 +52,6 @@ def download(
     """
     wanted = open_catalog_of(catalog).recipe(recipe)
     return downloads.download(wanted, offline=offline, verify=verify, progress=progress)
-
-
-def launch(
-    recipe: str,
-    *,
-    context_tokens: int | None = None,
-    users: int | None = None,
-    port: int = DEFAULT_PORT,
-    bind: str = LOOPBACK,
-    force: bool = False,
-    catalog: Catalog | Place = None,
-    machine: Place = None,
-    offline: bool = False,
-) -> Server:
-    """Start a recipe's container with exactly the command that ``command`` shows.
-
-    The image's digest is asked for first and that digest is run. Live memory is read again
-    immediately before.
-
-    Args:
-        recipe: A recipe id or file.
-        context_tokens: Longest sequence; None: as measured.
-        users: Sequences at once; None: as measured.
-        port: On this host.
-        bind: Address to publish the port on.
-        force: Start although memory, context or the image's platform say no.
-        catalog: Where recipes come from.
-        machine: The target.
-        offline: True asks no registry: the tag is run, with a warning.
-
-    Raises:
-        Refused: It would take the host down, or cannot run here.
-        LaunchFailed: Docker did not start it.
-    """
-    space = open_workspace(catalog, machine, offline=offline)
-    wanted = Launch(space.catalog.recipe(recipe), context_tokens, users, port, bind, force)
-    return launch_in(space, wanted)
-
-
-def launch_in(space: Workspace, wanted: Launch, digest: str | None = None) -> Server:
-    """Start a recipe in an open workspace, after a last look at image, context and memory.
-
-    Args:
-        space: The catalog and the target.
-        wanted: What to start.
-        digest: The image's, where it was asked for just now; None: it is asked for.
-
-    Raises:
-        Refused: It would take the host down, or cannot run here.
-        LaunchFailed: Docker did not start it.
-    """
-    digest = digest or checked_digest(space, wanted)
-    command = command_for(space, wanted, image_digest=digest)
-    if not wanted.force:
-        refuse_long_context(space, wanted)
-        refuse_without_memory(space, wanted, command)
-    return containers.launch(command, recipe_id=wanted.recipe.id)
-
-
-def checked_digest(space: Workspace, wanted: Launch) -> str | None:
-    """Ask the registry for the digest to run; None for a local image or offline.
-
-    Raises:
-        Refused: The registry says that the image does not run on this machine's platform.
-    """
-    image = wanted.recipe.image
-    if image.local_build or space.offline:
-        return None
-    seen = inspect_image(space, image.reference)
-    if seen.platform_ok is False and not wanted.force:
-        raise Refused(seen.reason, code="wrong_platform", repair=seen.repair)
-    return seen.digest
-
-
-def refuse_long_context(space: Workspace, wanted: Launch) -> None:
-    """Refuse a context above the model's, unless the recipe stretches it.
-
-    Raises:
-        Refused: With the longest context that the model was made for.
-    """
-    limit = space.catalog.model(wanted.recipe.model).context_tokens
-    if wanted.context > limit and not wanted.is_stretched:
-        raise Refused(
-            f"{wanted.context:,} tokens are above the model's {limit:,}",
-            code="context_above_model",
-            repair=f"ask for --context {limit} or less",
-        )
-
-
-def refuse_without_memory(space: Workspace, wanted: Launch, command: Command) -> None:
-    """Refuse to start what does not fit this machine, or not what is free on it now.
-
-    The engine checks its fraction of the total against free memory when it starts, so that is
-    what must be free; without a fraction, what the estimate says.
-
-    Raises:
-        Refused: With both figures and what to do.
-    """
-    recipe = wanted.recipe
-    estimate = fit_recipe(space, recipe, wanted.context_tokens, wanted.users)
-    if estimate.verdict == "does_not_fit":
-        raise Refused(
-            f"{recipe.id} does not fit this machine at {estimate.context_tokens:,} tokens x "
-            f"{estimate.users} users",
-            code="does_not_fit",
-            repair=f"see: sparkrecipes fit {recipe.id}",
-        )
-    live = hosts.live_memory() if space.here else None
-    if live is None:
-        return
-    need = estimate.total_bounds[0] if estimate.total_bounds else 0
-    if command.gpu_memory_utilization and space.machine.gpu:
-        need = int(command.gpu_memory_utilization * space.machine.mem_total_bytes)
-    if need > live[1]:
-        raise Refused(
-            f"{recipe.id} takes {need / 2**30:.1f} GiB, and {live[1] / 2**30:.1f} GiB are free",
-            code="no_memory_now",
-            repair="free memory (see: sparkrecipes status), or start it anyway with --force",
-        )
 
 
 def run_round(

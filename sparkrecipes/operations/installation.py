@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-
 from sparkrecipes import containers
 from sparkrecipes.catalog import Catalog
 from sparkrecipes.checks import check
-from sparkrecipes.commands import image_of
-from sparkrecipes.errors import CheckFailed, LaunchFailed, Unknown
-from sparkrecipes.operations.acts import Progress, checked_digest, download, launch_in
+from sparkrecipes.commands import SETTINGS_LABEL, image_of
+from sparkrecipes.errors import CheckFailed, LaunchFailed, Refused, Unknown
+from sparkrecipes.operations.acts import Progress, download
 from sparkrecipes.operations.gathering import DEFAULT_PORT, LOOPBACK, gather
-from sparkrecipes.operations.journal import Journal, open_journal
+from sparkrecipes.operations.journal import open_journal
+from sparkrecipes.operations.launching import checked_digest, launch_in
 from sparkrecipes.operations.preflight import Launch, command_for
 from sparkrecipes.operations.readiness import wait_for
-from sparkrecipes.operations.walk import Note, Walk
+from sparkrecipes.operations.rollback import JournaledWalk
+from sparkrecipes.operations.walk import Walk
 from sparkrecipes.operations.workspace import Place, Workspace, open_workspace
 from sparkrecipes.schema.recipe import Recipe
 from sparkrecipes.schema.round import InstallReport
@@ -69,22 +67,6 @@ def install(
         return report
 
 
-@dataclass
-class JournaledWalk(Walk):
-    """A walk whose steps a later install can read.
-
-    Attributes:
-        journal: Where they are written.
-    """
-
-    journal: Journal = field(kw_only=True)
-
-    def add(self, name: str, note: Note, started: float) -> None:
-        """Record how a step ended, on disk as well."""
-        super().add(name, note, started)
-        self.journal.note(f"{name}: {note.state}")
-
-
 def walk_all(walk: JournaledWalk, ref: str, wanted: Launch, full: bool) -> InstallReport:
     """Walk every step; what runs already is measured, and what was interrupted is gone on with."""
     journal, space = walk.journal, walk.space
@@ -93,10 +75,10 @@ def walk_all(walk: JournaledWalk, ref: str, wanted: Launch, full: bool) -> Insta
     running = find_running(wanted.recipe.id)
     if running is not None and running.state == "running":
         with walk.step("launch") as note:
-            note.state, note.message = "skipped", f"{running.name} already runs"
+            note.state, note.message = "skipped", as_it_runs(space, wanted, running)
         if running.container_id != journal.made:
             return prove(walk, ref, wanted, running, full)
-        with removed_on_failure(running, walk):
+        with walk.undone_on_failure(running):
             return prove(walk, ref, wanted, running, full)
     with walk.step("check") as note:
         note.message = require_ready(space, wanted)
@@ -106,10 +88,31 @@ def walk_all(walk: JournaledWalk, ref: str, wanted: Launch, full: bool) -> Insta
         note.message = fetch(walk, ref, wanted.recipe)
     with walk.step("launch") as note:
         server = launch_in(space, wanted, digest)
-        journal.note_container(server.container_id)
         note.message = f"{server.name} started"
-    with removed_on_failure(server, walk):
+    with walk.undone_on_failure(server):
         return prove(walk, ref, wanted, server, full)
+
+
+def as_it_runs(space: Workspace, wanted: Launch, running: Server) -> str:
+    """Say that a recipe runs already, and whether as it would be started now.
+
+    Raises:
+        Refused: Context or users were asked for, and it runs with other settings.
+    """
+    asked = command_for(space, wanted)
+    same = f"{SETTINGS_LABEL}={running.settings}" in asked.argv
+    if same:
+        return f"{running.name} already runs, with the same settings"
+    if running.settings and (wanted.context_tokens or wanted.users):
+        raise Refused(
+            f"{running.name} already runs at {running.base_url}, with other settings than these",
+            code="runs_otherwise",
+            repair=f"end it first: sparkrecipes stop {wanted.recipe.id}",
+        )
+    return (
+        f"{running.name} already runs at {running.base_url}, with other settings than these: it is "
+        f"measured as it is (to change them: sparkrecipes stop {wanted.recipe.id})"
+    )
 
 
 def find_running(recipe_id: str) -> Server | None:
@@ -201,18 +204,6 @@ def fetch(walk: Walk, ref: str, recipe: Recipe) -> str:
     return f"{total / 1e9:.2f} GB complete, {fetched / 1e9:.2f} GB fetched now"
 
 
-@contextmanager
-def removed_on_failure(server: Server, walk: JournaledWalk) -> Iterator[None]:
-    """Remove the container that this walk made, if the walk does not end well."""
-    try:
-        yield
-    except BaseException:
-        containers.stop(server.name)
-        walk.journal.note_container(None)
-        walk.say(f"removed {server.name}")
-        raise
-
-
 def prove(walk: Walk, ref: str, wanted: Launch, server: Server, full: bool) -> InstallReport:
     """Wait for a server, measure it and compare it with the published figures."""
     recipe = wanted.recipe
@@ -226,7 +217,7 @@ def prove(walk: Walk, ref: str, wanted: Launch, server: Server, full: bool) -> I
         simulated=False,
         ok=report.verdict not in ("slower", "unstable"),
         steps=tuple(walk.steps),
-        command=command_for(walk.space, wanted).shell,
+        command=command_for(walk.space, wanted, image_digest=server.image_digest).shell,
         base_url=ready.base_url,
         round=measured,
         report=report,

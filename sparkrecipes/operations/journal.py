@@ -10,7 +10,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,10 +67,23 @@ class Journal:
             draft.write_text(text)
             draft.replace(self.path)
 
+    def keep_log(self, lines: Sequence[str]) -> Path | None:
+        """Keep the log of a container that is about to be removed; None where it cannot be."""
+        if self.path is None:
+            return None
+        log = self.path.with_suffix(".log")
+        try:
+            log.touch(mode=0o600)
+            log.write_text(redact("\n".join(lines)) + "\n")
+        except OSError:
+            return None
+        return log
+
     def close(self) -> None:
         """The install came to its end: nothing is left to go on with."""
         if self.path is not None:
             self.path.unlink(missing_ok=True)
+            self.path.with_suffix(".log").unlink(missing_ok=True)
 
 
 @contextmanager

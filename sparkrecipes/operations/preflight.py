@@ -158,6 +158,7 @@ def command_for(
         users=wanted.sequences,
         gpu_memory_utilization=fraction,
         set_env=frozenset(os.environ),
+        catalog_version=space.catalog.version,
     )
     limit = space.catalog.model(recipe.model).context_tokens
     if wanted.context > limit and not wanted.is_stretched:

@@ -8,7 +8,7 @@ from sparkrecipes import containers
 from sparkrecipes import machine as hosts
 from sparkrecipes.catalog import Catalog
 from sparkrecipes.errors import Misuse, NotReady, SparkRecipesError
-from sparkrecipes.operations.servers import diagnose, require_server
+from sparkrecipes.operations.servers import about, diagnose, require_server
 from sparkrecipes.operations.workspace import Place, open_catalog_of
 from sparkrecipes.schema.recipe import Recipe
 from sparkrecipes.schema.serving import Readiness, Server
@@ -72,7 +72,7 @@ def wait_for(
             floor_bytes=memory_floor(),
         )
     except NotReady as err:
-        report = diagnose(words_of(server, err), catalog=catalog)
+        report = about(diagnose(words_of(server, err), catalog=catalog), recipe.id)
         found = report.diagnoses
         cause = found[0].cause if found else report.first_error
         if cause is None or (err.code in CERTAIN and not found):

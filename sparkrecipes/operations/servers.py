@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import PurePath
@@ -16,6 +17,8 @@ from sparkrecipes.operations.workspace import Place, open_catalog_of, open_works
 from sparkrecipes.schema.findings import DiagnosisReport
 from sparkrecipes.schema.machine import HostReport, Machine
 from sparkrecipes.schema.serving import Server, ServerList, ServerLogs, Stopped
+
+RECIPE_WORD = re.compile(r"\bRECIPE\b")
 
 
 def probe_machine(
@@ -127,7 +130,19 @@ def diagnose_server(server: str, *, catalog: Catalog | Place = None) -> Diagnosi
     """
     with known_first(server, catalog):
         words = containers.last_words(server)
-    return diagnose(words, catalog=catalog)
+        found = containers.find_server(server)
+    return about(diagnose(words, catalog=catalog), found.recipe_id if found else None)
+
+
+def about(report: DiagnosisReport, recipe_id: str | None) -> DiagnosisReport:
+    """Put a recipe's id where the remedies say RECIPE, so that they can be run as they are."""
+    if recipe_id is None:
+        return report
+    named = [
+        found.model_copy(update={"remedy": RECIPE_WORD.sub(recipe_id, found.remedy)})
+        for found in report.diagnoses
+    ]
+    return report.model_copy(update={"diagnoses": tuple(named)})
 
 
 def diagnose(log: str, *, catalog: Catalog | Place = None) -> DiagnosisReport:

@@ -62,6 +62,12 @@ class Server(Frozen):
     base_url: Text | None
     started_at: Text | None
     restarts: Annotated[int, Field(ge=0)]
+    image_digest: Text | None = None
+    """The digest it was started by; null where it was started by a tag."""
+    catalog: Text | None = None
+    """The catalog's version that its recipe was of; null on one of an older release."""
+    settings: Text | None = None
+    """A hash of all that the engine was given; null on one of an older release."""
 
 
 class ServerList(Frozen):

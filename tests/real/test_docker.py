@@ -110,6 +110,7 @@ def command(wanted: Recipe, engine: Engine, port: int, *, gpu: bool = False) -> 
         context_tokens=1024,
         users=4,
         gpu_memory_utilization=None,
+        catalog_version="test",
     )
 
 

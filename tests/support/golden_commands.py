@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import sparkrecipes
 from sparkrecipes.catalog import Catalog, open_catalog
 from sparkrecipes.commands import MountedWeights, render
 from sparkrecipes.schema.recipe import Recipe, WeightsSource
@@ -31,10 +30,10 @@ def golden(catalog: Catalog, recipe: Recipe) -> str:
         users=recipe.serving.users,
         gpu_memory_utilization=recipe.serving.gpu_memory_utilization,
         set_env=("NGC_API_KEY",),
+        catalog_version="VERSION",
     )
     lines = (*command.argv, *(f"# {warning}" for warning in command.warnings))
-    text = "".join(f"{line}\n" for line in lines)
-    return text.replace(f"version={sparkrecipes.__version__}\n", "version=VERSION\n")
+    return "".join(f"{line}\n" for line in lines)
 
 
 def cached(source: WeightsSource | None) -> MountedWeights | None:
