@@ -202,7 +202,7 @@ def test_a_launch_that_does_not_fit_now_is_refused_before_docker_runs_it(
 
 RUN_AND_INTERRUPT = """#!/bin/sh
 case "$1" in
-run) kill -INT $PPID; exec sleep 5 ;;
+run) sleep 0.3; kill -INT $PPID; exec sleep 5 ;;
 container) cat {folder}/made.json ;;
 *) echo "$@" >>{folder}/asked ;;
 esac
