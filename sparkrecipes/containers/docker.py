@@ -234,20 +234,24 @@ def run(argv: Sequence[str], *, timeout_s: float = TIMEOUT_S, merge_stderr: bool
         Its answer; a program that is not there or does not end is an answer too.
     """
     try:
-        done = subprocess.run(
+        with subprocess.Popen(
             list(argv),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT if merge_stderr else subprocess.PIPE,
-            timeout=timeout_s,
-            check=False,
-        )
+        ) as process:
+            try:
+                stdout, stderr = process.communicate(timeout=timeout_s)
+            except BaseException:  # Ctrl-C as well: nothing that was started goes on
+                process.kill()
+                process.wait()
+                raise
     except (FileNotFoundError, PermissionError):
         return Answer(127, "", f"{argv[0]}: command not found")
     except subprocess.TimeoutExpired:
         return Answer(124, "", f"{' '.join(argv[:2])}: timed out after {timeout_s:g} s")
-    stdout = done.stdout.decode(errors="replace")
-    return Answer(done.returncode, stdout, (done.stderr or b"").decode(errors="replace"))
+    said = (stdout.decode(errors="replace"), (stderr or b"").decode(errors="replace"))
+    return Answer(process.returncode, *said)
 
 
 def docker(*args: str, timeout_s: float = TIMEOUT_S, merge_stderr: bool = False) -> Answer:
