@@ -377,6 +377,18 @@ def test_what_to_free_is_named() -> None:
     assert "2.00 GiB are swapped out" in told[4]
 
 
+def test_the_probe_says_who_holds_memory(capsys: pytest.CaptureFixture[str]) -> None:
+    """Live memory of this host, whatever machine recipes are judged for; the page names it."""
+    code, answer = run(capsys, "probe")
+    assert 0 == code
+    assert answer["mem_total_bytes"] == answer["live"]["mem_total_bytes"]
+    assert 0 < answer["live"]["page_cache_bytes"] < answer["mem_total_bytes"]
+    assert 0 == main(["probe"])
+    page = capsys.readouterr().out
+    assert "holds memory: " in page or "was seen to hold memory" in page
+    assert "counts as available already" in page
+
+
 def test_nothing_is_to_be_freed_where_it_fits_now_or_never() -> None:
     """Silence where it fits; and freeing helps nothing where the machine is too small."""
     assert () == freed("qwen3.8-27b-nvfp4-vllm", live(free_gib=115.0))

@@ -217,6 +217,8 @@ def _(answer: ValidationReport) -> None:
 
 @page("HostReport")
 def _(answer: HostReport) -> None:
+    from sparkrecipes.memory.freeing import holders
+
     kind = "a DGX Spark" if answer.is_spark else "not a DGX Spark"
     console.print(f"[bold]{kind}[/]: {answer.platform}, {escape(answer.kernel)}")
     bullets(
@@ -227,6 +229,7 @@ def _(answer: HostReport) -> None:
             f"Docker: {answer.docker.state} {answer.docker.message}".rstrip(),
             *(f"disk for {d.what} ({d.path}): {gib(d.free_bytes)} free" for d in answer.disks),
             f"recipes are judged for: {answer.machine}",
+            *(holders(answer.live) if answer.live else ()),
         ]
     )
     bullets(answer.warnings, "!")

@@ -15,7 +15,7 @@ from sparkrecipes.memory.engine_settings import (
 )
 from sparkrecipes.memory.estimation import estimate, verdict_of
 from sparkrecipes.memory.explanation import explain
-from sparkrecipes.memory.freeing import to_free
+from sparkrecipes.memory.freeing import holders, to_free
 from sparkrecipes.memory.grid import grid
 from sparkrecipes.memory.request import FitRequest, model_request, recipe_request
 
@@ -27,6 +27,7 @@ __all__ = [
     "estimate",
     "explain",
     "grid",
+    "holders",
     "model_request",
     "recipe_request",
     "to_free",

@@ -30,9 +30,14 @@ def to_free(answer: MemoryEstimate, live: LiveMemory) -> tuple[str, ...]:
         else f"tight now: {gib(live.mem_available_bytes)} are available, {gib(missing)} more "
         "would be enough by every bound"
     ]
-    lines += [f"holds memory: {named(user)}" for user in live.users[:MOST_NAMED]]
+    return (*lines, *holders(live))
+
+
+def holders(live: LiveMemory) -> tuple[str, ...]:
+    """Say who holds memory now: containers and GPU processes, page cache, swap."""
+    lines = [f"holds memory: {named(user)}" for user in live.users[:MOST_NAMED]]
     if not live.users:
-        lines.append("no container and no GPU process was seen to hold it: ps aux --sort=-rss")
+        lines.append("no container and no GPU process was seen to hold memory: ps aux --sort=-rss")
     if live.page_cache_bytes:
         lines.append(
             f"the page cache ({gib(live.page_cache_bytes)}) counts as available already: "

@@ -24,8 +24,9 @@ RECIPE_WORD = re.compile(r"\bRECIPE\b")
 def probe_machine(
     *, catalog: Catalog | Place = None, machine: Machine | Place = None
 ) -> HostReport:
-    """Say what this machine is and what is free on it now; never fails."""
-    return hosts.read_host(open_workspace(catalog, machine).machine.id)
+    """Say what this machine is, what is free on it now and who holds the rest; never fails."""
+    found = hosts.read_host(open_workspace(catalog, machine).machine.id)
+    return found.model_copy(update={"live": hosts.live_use()})
 
 
 def list_servers() -> ServerList:

@@ -127,5 +127,7 @@ class HostReport(Frozen):
     disks: tuple[DiskSpace, ...]
     machine: Id
     """The machine file that the tool uses here."""
+    live: LiveMemory | None = None
+    """Who holds the memory now: containers, GPU processes, page cache, swap; null: not told."""
     warnings: tuple[Text, ...]
     """What this means for recipes, e.g. that this is not a Spark."""
