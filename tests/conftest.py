@@ -7,10 +7,14 @@ import pytest
 
 @pytest.fixture(autouse=True, scope="session")
 def own_user_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Rounds, jobs and journals of tests go to a folder of their own, not to the user's."""
+    """Rounds, jobs and journals of tests go to a folder of their own, not to the user's.
+
+    The Hub is not asked but by tests that bring one of their own.
+    """
     patch = pytest.MonkeyPatch()
     folder = tmp_path_factory.mktemp("user")
     patch.setenv("XDG_DATA_HOME", str(folder / "data"))
     patch.setenv("XDG_STATE_HOME", str(folder / "state"))
+    patch.setenv("HF_HUB_OFFLINE", "1")
     yield
     patch.undo()

@@ -1,5 +1,6 @@
-"""Models that the catalog does not know, described by their repository on the Hub."""
+"""Models that the catalog does not know, and sizes of those it knows, as the Hub has them."""
 
 from sparkrecipes.hub_models.repository import fetch, model_from_config
+from sparkrecipes.hub_models.sizes import FileSize, file_sizes
 
-__all__ = ["fetch", "model_from_config"]
+__all__ = ["FileSize", "fetch", "file_sizes", "model_from_config"]

@@ -27,8 +27,9 @@ def fetch(repo: str) -> Model:
         Unknown: The Hub did not answer, does not show the repository, or its configuration is
             not understood.
     """
+    from httpx2 import HTTPError
     from huggingface_hub import HfApi, hf_hub_download
-    from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, RepositoryNotFoundError
+    from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
 
     if not REPO.match(repo):
         raise Misuse(f"{repo!r} is not a Hugging Face repository", repair="write it as owner/name")
@@ -47,22 +48,41 @@ def fetch(repo: str) -> Model:
             code="repo_not_found",
             repair="check the name; for a private one run: hf auth login",
         ) from err
-    except (HfHubHTTPError, OSError) as err:
+    except (HTTPError, OSError) as err:
         raise Unknown(
             f"the Hub could not be asked about {repo} ({type(err).__name__})",
             code="no_network",
             repair="check the network, or ask for a model of the catalog: sparkrecipes list",
         ) from err
-    if config.stat().st_size > CONFIG_LIMIT_BYTES:
-        raise Unknown(f"config.json of {repo} is over 4 MiB", repair="check the repository")
     sizes = [f.size for f in info.siblings or [] if f.size and is_weights(f.rfilename)]
     return model_from_config(
         repo,
-        json.loads(config.read_text()),
+        read_config(repo, config),
         weights_bytes=sum(sizes) or None,
         params_total=info.safetensors.total if info.safetensors else None,
         source=f"https://huggingface.co/{repo}/blob/{info.sha}/config.json",
     )
+
+
+def read_config(repo: str, path: Path) -> dict[str, Any]:
+    """Read a configuration that somebody else wrote.
+
+    Raises:
+        Unknown: It is too large, no JSON, or no object.
+    """
+    try:
+        if path.stat().st_size > CONFIG_LIMIT_BYTES:
+            raise ValueError("over 4 MiB")
+        config = json.loads(path.read_text())
+        if not isinstance(config, dict):
+            raise TypeError("no object")
+    except (ValueError, TypeError, RecursionError) as err:
+        raise Unknown(
+            f"config.json of {repo} cannot be read ({err})",
+            code="bad_config",
+            repair=f"look at https://huggingface.co/{repo}/blob/main/config.json",
+        ) from err
+    return config
 
 
 def is_weights(name: str) -> bool:

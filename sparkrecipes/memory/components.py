@@ -68,10 +68,44 @@ def build_weights(request: FitRequest, build: Build) -> Bound | None:
             names = ", ".join(f"{k}={v}" for k, v in sorted(resident.env.items()))
             bound = in_memory(resident.weights)
             return bound._replace(reason=f"with {names} {bound.reason}")
-    if build.weights:
-        bound = in_memory(build.weights)
-        return bound._replace(reason=f"{build.repo}: {bound.reason}")
+    size = of_files(request.hub_sizes.get(build.repo), build.weights)
+    if size:
+        return size._replace(reason=f"{build.repo}: {size.reason}")
     return by_parameters(request.model, build)
+
+
+def of_files(hub: ByteRange | None, catalog: ByteRange | None) -> Bound | None:
+    """Bound weights by the files on the Hub today and by what the catalog knows.
+
+    Where both are known they hold both; where they contradict each other, the files have changed
+    since, and today's count. What was measured as loaded tells more than files on disk.
+    """
+    known = in_memory(catalog) if catalog else None
+    if hub is None or catalog is None or known is None:
+        return in_memory(hub) if hub else known
+    today = in_memory(hub)
+    if catalog.what == "on_disk":
+        return today
+    low, high = max(today.low, known.low), min(today.high, known.high)
+    if low > high:
+        reason = f"{today.reason}; another size than the catalog's, {known.reason}"
+        return today._replace(reason=reason)
+    return Bound(low, high, f"{today.reason}, and {known.reason}")
+
+
+def weights_source(request: FitRequest) -> str:
+    """Say where the size of the weights comes from: hub, catalog or parameters, of all builds."""
+    found = dict.fromkeys(build_source(request, build) for build in request.builds)
+    return ", ".join(found)
+
+
+def build_source(request: FitRequest, build: Build) -> str:
+    """Say where the size of one build comes from."""
+    if any(r.env.items() <= request.env.items() for r in build.residency):
+        return "catalog"
+    if build.repo in request.hub_sizes:
+        return "hub and catalog" if build.weights and build.weights.what == "loaded" else "hub"
+    return "catalog" if build.weights else "parameters"
 
 
 def in_memory(size: ByteRange) -> Bound:
@@ -120,12 +154,14 @@ def drafter(request: FitRequest) -> Bound | None:
         own = request.speculative and request.speculative.method == "mtp"
         return Bound(0, 0, "none of its own: MTP layers are in the checkpoint" if own else "none")
     known = drafter_of(request)
-    if known and known.weights:
-        size = in_memory(known.weights)
-        copies = 0 if known.weights.what == "loaded" else 2 * embedding_values(request.model)
-        more = " and embeddings of its own at most" if copies else ""
-        return Bound(size.low, size.high + copies, f"{known.repo}: {size.reason}{more}")
-    return undescribed_drafter(request)
+    stated = known.weights if known else None
+    size = of_files(request.hub_sizes.get(request.drafter_repo), stated)
+    if size is None:
+        return undescribed_drafter(request)
+    loaded = stated is not None and stated.what == "loaded"
+    copies = 0 if loaded else 2 * embedding_values(request.model)
+    more = " and embeddings of its own at most" if copies else ""
+    return Bound(size.low, size.high + copies, f"{request.drafter_repo}: {size.reason}{more}")
 
 
 def undescribed_drafter(request: FitRequest) -> Bound | None:

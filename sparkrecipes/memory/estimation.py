@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sparkrecipes.memory.cache_specs import growing_bytes
 from sparkrecipes.memory.cautions import compile_warning, log_warnings, warnings_of
+from sparkrecipes.memory.components import weights_source
 from sparkrecipes.memory.engine_log import engine_kv
 from sparkrecipes.memory.engine_settings import undescribed
 from sparkrecipes.memory.first_start import first_start
@@ -54,6 +55,7 @@ def estimate(
         kv_bytes_per_token=growing_bytes(need.sequence.layers, request.kv_cache_dtype),
         components=components_of(bounds, need),
         bounds=bounds,
+        weights_source=weights_source(request),
         overhead_parts=need.overhead_parts(users, context),
         first_start=(peak := first_start(need, request, machine)),
         total_bytes=total[1] if total else None,

@@ -91,7 +91,7 @@ def loaded(need: Need, request: FitRequest, answer: MemoryEstimate) -> Iterator[
         bounds["weights_bytes"],
         "bytes",
         need.weights.reason if need.weights else "no source bounds a build that may be run",
-        "catalog/models",
+        answer.weights_source,
         builds=", ".join(b.repo for b in request.builds),
         parameters_b=request.model.params_total_b,
     )

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sparkrecipes.schema.engine import Engine
-from sparkrecipes.schema.model import Build, DrafterModel, LayerGroup, Model
+from sparkrecipes.schema.model import Build, ByteRange, DrafterModel, LayerGroup, Model
 from sparkrecipes.schema.recipe import Recipe, Speculative
 
 if TYPE_CHECKING:
@@ -46,6 +46,8 @@ class FitRequest:
     shm_size: str | None
     published: EvidenceRow | None
     """The October row that measured this configuration."""
+    hub_sizes: Mapping[str, ByteRange] = field(default_factory=dict)
+    """Files on the Hub today, by repository, where it was asked."""
 
 
 def recipe_request(

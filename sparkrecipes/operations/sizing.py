@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sparkrecipes import machine as hosts
@@ -13,6 +14,7 @@ from sparkrecipes.operations.subjects import recipe_request, subject_request
 from sparkrecipes.operations.workspace import Place, Workspace, open_workspace, positive
 from sparkrecipes.schema.machine import Machine
 from sparkrecipes.schema.memory import MemoryEstimate
+from sparkrecipes.schema.model import ByteRange
 from sparkrecipes.schema.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -115,7 +117,34 @@ def estimate_memory(
     if told != memory.UNTOLD or kv_bytes is not None:
         exact = kv_bytes is not None
         request = memory.with_settings(request, space.catalog.engine("vllm"), told, exact=exact)
+    request = with_hub_sizes(space, request)
     return answer_of(space, request, kv_bytes, explain=explain, grid=grid)
+
+
+def with_hub_sizes(space: Workspace, request: memory.FitRequest) -> memory.FitRequest:
+    """Add the sizes of the files on the Hub today, where it may be asked and answers.
+
+    A repository that the catalog does not know was just asked about: it has its size already.
+    """
+    if request.model.id not in space.catalog.models:
+        own = {b.repo: b.weights for b in request.builds if b.weights}
+        return replace(request, hub_sizes=own)
+    if space.offline:
+        return request
+    from sparkrecipes import hub_models
+
+    drafter = (request.drafter_repo,) if request.drafter_repo else ()
+    found = hub_models.file_sizes((*(b.repo for b in request.builds), *drafter))
+    sizes = {
+        repo: ByteRange(
+            low_bytes=size.size_bytes,
+            high_bytes=size.size_bytes,
+            what="on_disk",
+            source=size.source,
+        )
+        for repo, size in found.items()
+    }
+    return replace(request, hub_sizes=sizes) if sizes else request
 
 
 def gib_bytes(name: str, gib: float | None) -> int | None:
