@@ -813,10 +813,10 @@ def test_progress_is_called_in_the_callers_own_thread():
 def test_the_rate_counts_this_run_alone():
     """What was there before makes no download fast; the time left follows from the rate."""
     counted = Meter(present_bytes=10**12, total_bytes=10**12 + 100, total_files=1)
-    assert (0.0, None) == (counted.now().bytes_per_s, counted.now().eta_s)
+    assert (0.0, None) == (counted.now().bytes_per_s, counted.now().transfer.eta_s)
     counted.started_s -= 10
     counted.add(fetched_bytes=50)
     now = counted.now()
     assert 5 == round(now.bytes_per_s)
-    assert now.eta_s is not None
-    assert 10 == round(now.eta_s)
+    assert now.transfer.eta_s is not None
+    assert 10 == round(now.transfer.eta_s)

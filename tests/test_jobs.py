@@ -22,6 +22,7 @@ from sparkrecipes.jobs import planning, store, work
 from sparkrecipes.jobs.diary import Diary
 from sparkrecipes.operations.walk import STEPS
 from sparkrecipes.schema.job import Job, JobSpec
+from sparkrecipes.schema.transfer import Transfer
 from tests.support import fast_catalog
 from tests.support.fast_catalog import RECIPE
 
@@ -375,14 +376,19 @@ def test_a_download_tells_its_share_and_what_is_left(home: Path) -> None:
     folder, lock = store.new_job(planning_spec())
     diary = Diary(folder, load_minutes=2.0)
     diary.say("download ...")
-    diary.say("download: 10.00 of 40.00 GB ...")
-    time.sleep(0.05)
-    diary.say("download: 20.00 of 40.00 GB ...")
+    at = Transfer(
+        done_bytes=20 * 10**9,
+        total_bytes=40 * 10**9,
+        done_parts=3,
+        total_parts=9,
+        parts="files",
+        bytes_per_s=80e6,
+    )
+    diary.say(at.line("download"))
     diary.write()
     job = jobs.get_job(folder.id)
-    assert ("download", 50.0) == (job.step, job.percent)
-    assert job.eta_s is not None
-    assert job.eta_s <= 1
+    assert ("download", 50.0, 80.0, 250.0) == (job.step, job.percent, job.rate_mb_s, job.eta_s)
+    assert "download: 20.00 of 40.00 GB, 3 of 9 files, 80 MB/s, 4 min left" == job.message
     diary.say("download: 40.00 GB complete, 40.00 GB fetched now")
     diary.say("wait ...")
     job = jobs.get_job(folder.id)

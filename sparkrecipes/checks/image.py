@@ -45,13 +45,7 @@ def check_image_pinned(facts: CheckFacts) -> Iterator[Finding]:
     seen = facts.image.digest if facts.image else None
     if image.local_build:
         return
-    if image.digest and seen and image.digest != seen:
-        yield warning(
-            "image_pinned",
-            f"{image.reference} is {seen} by now; {image.digest} was measured",
-            "keep the digest of the recipe for the published speed, or measure anew",
-        )
-    elif image.digest:
+    if image.digest:
         yield ok("image_pinned", f"the recipe names the digest {image.digest}")
     elif parse_reference(image.reference).moving:
         yield warning(

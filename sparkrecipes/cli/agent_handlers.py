@@ -90,7 +90,7 @@ def wait(options: Namespace) -> Job:
     from sparkrecipes import jobs as work
     from sparkrecipes.cli.progress import Display
 
-    with Display(options) as display:
+    with Display() as display:
         return work.wait_job(
             options.id,
             timeout_s=options.timeout,

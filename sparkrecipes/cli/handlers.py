@@ -152,7 +152,7 @@ def logs(options: Namespace) -> BaseModel:
 
 def download(options: Namespace) -> BaseModel:
     """Download weights."""
-    with Display(options) as display:
+    with Display() as display:
         return ops.download(
             options.recipe,
             verify=options.verify,
@@ -175,7 +175,7 @@ def launch(options: Namespace) -> BaseModel:
 
 def wait(options: Namespace) -> BaseModel:
     """Wait until ready."""
-    with Display(options) as display:
+    with Display() as display:
         return ops.wait_until_ready(
             options.recipe,
             timeout_s=options.timeout,
@@ -186,7 +186,7 @@ def wait(options: Namespace) -> BaseModel:
 
 def round_(options: Namespace) -> BaseModel:
     """Measure an endpoint."""
-    with Display(options) as display:
+    with Display() as display:
         return ops.run_round(
             options.recipe,
             base_url=options.base_url,
@@ -208,7 +208,7 @@ def stop(options: Namespace) -> BaseModel:
 
 def install(options: Namespace) -> BaseModel:
     """Walk from nothing to a proven endpoint."""
-    with Display(options) as display:
+    with Display() as display:
         return ops.install(
             options.recipe,
             **sizes(options),
@@ -223,7 +223,7 @@ def install(options: Namespace) -> BaseModel:
 
 def rehearse(options: Namespace) -> BaseModel:
     """Walk without a Spark."""
-    with Display(options) as display:
+    with Display() as display:
         return ops.rehearse(
             " ".join(options.recipe),
             speed=options.speed,

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import sys
 import time
-from argparse import Namespace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
+
+from sparkrecipes.schema.transfer import LINE
 
 if TYPE_CHECKING:
     from sparkrecipes.downloads import DownloadProgress
 
+PLAIN_EVERY_S = 5.0
+
 
 class Display:
-    """A live line on a terminal; plain lines elsewhere, at most one a second for bytes."""
+    """A live line on a terminal; plain lines elsewhere, of a transfer at most one in 5 seconds."""
 
-    def __init__(self, options: Namespace) -> None:
-        self.quiet = getattr(options, "json", False) and not sys.stderr.isatty()
+    def __init__(self) -> None:
         self.live: Any = None
-        self.last_bytes_at = 0.0
+        self.last_transfer_at = -PLAIN_EVERY_S
 
     def __enter__(self) -> Self:
         """Start the live line where there is a terminal."""
@@ -41,7 +43,7 @@ class Display:
 
     def line(self, text: str) -> None:
         """Show what is done now; on a terminal only indented details stay above the live line."""
-        if self.quiet:
+        if self.live is None and self.is_too_soon(text):
             return
         if self.live is None:
             print(text, file=sys.stderr, flush=True)
@@ -50,14 +52,16 @@ class Display:
         else:
             self.live.update(text)
 
-    def bytes(self, at: DownloadProgress) -> None:
-        """Show bytes, files, rate and time left, at most once a second."""
+    def is_too_soon(self, text: str) -> bool:
+        """Say whether a line of a transfer may be left out: another came just before."""
+        if not LINE.match(text):
+            return False
         now = time.monotonic()
-        if now - self.last_bytes_at < 1 and at.done_bytes < at.total_bytes:
-            return
-        self.last_bytes_at = now
-        left = "" if at.eta_s is None else f", {at.eta_s:.0f} s left"
-        self.line(
-            f"{at.repo}: {at.done_bytes / 1e9:.2f} of {at.total_bytes / 1e9:.2f} GB, "
-            f"{at.done_files} of {at.total_files} files, {at.bytes_per_s / 1e6:.0f} MB/s{left}"
-        )
+        if now - self.last_transfer_at < PLAIN_EVERY_S:
+            return True
+        self.last_transfer_at = now
+        return False
+
+    def bytes(self, at: DownloadProgress) -> None:
+        """Show bytes, files, rate and time left."""
+        self.line(at.transfer.line(at.repo))

@@ -6,6 +6,12 @@ credentials and ``DOCKER_HOST`` are the user's own.
 """
 
 from sparkrecipes.containers.launching import launch
+from sparkrecipes.containers.local_images import (
+    LocalImage,
+    keep_name,
+    local_image,
+    local_image_platform,
+)
 from sparkrecipes.containers.pulling import pull_image
 from sparkrecipes.containers.readiness import wait_for_endpoint, wait_until_ready
 from sparkrecipes.containers.servers import (
@@ -13,8 +19,6 @@ from sparkrecipes.containers.servers import (
     foreign_holder,
     last_words,
     list_servers,
-    local_image,
-    local_image_platform,
     logs,
     publisher_of,
     remove,
@@ -23,8 +27,10 @@ from sparkrecipes.containers.servers import (
 )
 
 __all__ = [
+    "LocalImage",
     "find_server",
     "foreign_holder",
+    "keep_name",
     "last_words",
     "launch",
     "list_servers",

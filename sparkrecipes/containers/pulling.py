@@ -2,6 +2,9 @@
 
 A pull proves nothing: Docker pulls an image of one platform onto any machine, and only the start
 fails. What landed is therefore inspected.
+
+The engine's own API tells bytes, so it is asked directly where it listens on a socket of this host;
+elsewhere (tcp, ssh) ``docker pull`` tells which layers are done.
 """
 
 from __future__ import annotations
@@ -9,22 +12,31 @@ from __future__ import annotations
 import re
 import subprocess
 import threading
+import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from typing import Any
 
 from sparkrecipes.containers.docker import Answer, explain
-from sparkrecipes.containers.servers import local_image_platform
+from sparkrecipes.containers.engine_api import engine_socket, pull_events
+from sparkrecipes.containers.local_images import local_image_platform
 from sparkrecipes.errors import LaunchFailed
+from sparkrecipes.images import engine_auth, parse_reference
+from sparkrecipes.schema.transfer import Transfer
 
 PULL_LIMIT_S = 4 * 3600.0
-"""Longest pull: 20 GB at 1.5 MB/s. Whole layers are kept by Docker, so that a second one is short.
-"""
+"""Longest pull: 20 GB at 1.5 MB/s. What Docker keeps of an ended one makes a second one short."""
 
+HELPER_TIMEOUT_S = 5.0
+REPORT_EVERY_S = 0.5
 LAYER = re.compile(r"^(?P<layer>[0-9a-f]{12}): (?P<state>.+)$")
-ENDED = ("Pull complete", "Already exists")
+LAYER_ID = re.compile(r"[0-9a-f]{12}")
+HERE = ("Pull complete", "Already exists")
+FETCHED = ("Verifying Checksum", "Download complete", "Extracting", *HERE)
 LAST_LINES = 20
 
-Progress = Callable[[str], None]
+Progress = Callable[[Transfer], None]
 
 
 def pull_image(
@@ -32,6 +44,7 @@ def pull_image(
     platform: str,
     *,
     recipe_id: str,
+    layers: Mapping[str, int] | None = None,
     progress: Progress | None = None,
     timeout_s: float = PULL_LIMIT_S,
 ) -> bool:
@@ -41,7 +54,8 @@ def pull_image(
         reference: By digest where one is known, else by tag.
         platform: The machine's, e.g. ``linux/arm64``.
         recipe_id: For the repair.
-        progress: Called with a line whenever a layer is done.
+        layers: Compressed bytes of each layer by its digest, where the registry told them.
+        progress: Called with how far it is, at most twice a second.
         timeout_s: After this the pull is ended.
 
     Returns:
@@ -53,17 +67,15 @@ def pull_image(
     """
     if local_image_platform(reference) == platform:
         return False
-    argv = ("docker", "pull", "--platform", platform, reference)
-    answer = follow(argv, Layers(progress).read, timeout_s)
+    seen = Layers(layers or {}, progress)
+    socket = engine_socket()
+    if socket:
+        answer = pull_by_engine(socket, reference, platform, seen, timeout_s)
+    else:
+        argv = ("docker", "pull", "--platform", platform, reference)
+        answer = follow(argv, seen.read_line, timeout_s)
     if not answer.ok:
-        said = explain(answer, {"image": reference, "recipe": recipe_id})
-        again = f"sparkrecipes install {recipe_id}"
-        repair = f"run again, whole layers are kept: {again}"
-        raise LaunchFailed(
-            said.message,
-            code=said.code,
-            repair=repair if said.code == "docker_timeout" else said.repair,
-        )
+        raise pull_failure(answer, reference, recipe_id)
     landed = local_image_platform(reference)
     if landed != platform:
         raise LaunchFailed(
@@ -75,23 +87,96 @@ def pull_image(
     return True
 
 
+def pull_failure(answer: Answer, reference: str, recipe_id: str) -> LaunchFailed:
+    """Say why a pull failed, and that what is here stays."""
+    said = explain(answer, {"image": reference, "recipe": recipe_id})
+    again = f"run again, finished layers are kept: sparkrecipes install {recipe_id}"
+    broken = said.code in ("docker_timeout", "no_network")
+    return LaunchFailed(said.message, code=said.code, repair=again if broken else said.repair)
+
+
+def pull_by_engine(
+    socket: str, reference: str, platform: str, seen: Layers, timeout_s: float
+) -> Answer:
+    """Pull through the engine's API, and answer as its command line would."""
+    wanted = parse_reference(reference)
+    auth = engine_auth(wanted.registry, timeout_s=HELPER_TIMEOUT_S)
+    deadline = time.monotonic() + timeout_s
+    with closing(pull_events(socket, wanted, platform, auth)) as events:
+        for event in events:
+            if "error" in event:
+                return Answer(1, "", str(event["error"]))
+            seen.read_event(event)
+            if time.monotonic() > deadline:
+                return Answer(124, "", f"docker pull: timed out after {timeout_s:g} s")
+    return Answer(0, "", "")
+
+
 class Layers:
-    """Counts the layers of a pull as Docker names them."""
+    """Counts what comes of each layer, by the short id that Docker shows.
 
-    def __init__(self, progress: Progress | None) -> None:
+    Attributes:
+        sizes: Compressed bytes, as the registry or the engine told them.
+        got: Bytes that are here, as far as they are told.
+        here: Layers that are done.
+    """
+
+    def __init__(self, sizes: Mapping[str, int], progress: Progress | None) -> None:
+        self.complete = bool(sizes)
+        self.sizes = {digest.partition(":")[2][:12]: size for digest, size in sizes.items()}
+        self.got: dict[str, int] = {}
+        self.here: set[str] = set()
+        self.earlier: set[str] = set()
+        self.names: set[str] = set(self.sizes)
         self.progress = progress
-        self.done: dict[str, bool] = {}
+        self.began = time.monotonic()
+        self.told = 0.0
 
-    def read(self, line: str) -> None:
-        """Read a line of ``docker pull``; tell whoever watches when a layer is done."""
+    def read_line(self, line: str) -> None:
+        """Read a line of ``docker pull``, which names states and no bytes."""
         found = LAYER.match(line)
-        if found is None:
-            return
-        before = sum(self.done.values())
-        self.done[found["layer"]] = found["state"] in ENDED or self.done.get(found["layer"], False)
-        after = sum(self.done.values())
-        if self.progress and after > before:
-            self.progress(f"image: {after} of {len(self.done)} layers are here")
+        if found:
+            self.count(found["layer"], found["state"], {})
+
+    def read_event(self, event: Mapping[str, Any]) -> None:
+        """Read an event of the engine."""
+        layer, detail = str(event.get("id", "")), event.get("progressDetail")
+        if LAYER_ID.fullmatch(layer):
+            state = str(event.get("status", ""))
+            self.count(layer, state, detail if isinstance(detail, dict) else {})
+
+    def count(self, layer: str, state: str, detail: Mapping[str, Any]) -> None:
+        """Count one layer's state, and tell whoever watches."""
+        before = len(self.here)
+        self.names.add(layer)
+        if state == "Downloading" and isinstance(detail.get("current"), int):
+            self.got[layer] = detail["current"]
+            if isinstance(detail.get("total"), int) and detail["total"] > 0:
+                self.sizes.setdefault(layer, detail["total"])
+        elif state in FETCHED:
+            self.got[layer] = self.sizes.get(layer, self.got.get(layer, 0))
+        if state in HERE:
+            self.here.add(layer)
+            if state == "Already exists":
+                self.earlier.add(layer)
+        now = time.monotonic()
+        if self.progress and (len(self.here) > before or now - self.told > REPORT_EVERY_S):
+            self.told = now
+            self.progress(self.now())
+
+    def now(self) -> Transfer:
+        """Return how far it is; the whole is only known where the registry told every size."""
+        total = sum(self.sizes.values()) if self.complete else None
+        done = sum(min(size, self.sizes.get(layer, size)) for layer, size in self.got.items())
+        fetched = done - sum(self.got.get(layer, 0) for layer in self.earlier)
+        return Transfer(
+            done_bytes=done,
+            total_bytes=total,
+            done_parts=len(self.here),
+            total_parts=len(self.names),
+            parts="layers",
+            bytes_per_s=fetched / max(time.monotonic() - self.began, 0.001),
+        )
 
 
 def follow(argv: Sequence[str], read: Callable[[str], None], timeout_s: float) -> Answer:

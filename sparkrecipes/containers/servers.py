@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from pathlib import PurePath
 
 from sparkrecipes.commands import LABEL, container_name
@@ -12,7 +11,6 @@ from sparkrecipes.containers.description import Container, inspect, inspect_one,
 from sparkrecipes.containers.docker import UNREACHABLE, Answer, docker, explain
 from sparkrecipes.diagnosis import redact
 from sparkrecipes.errors import Misuse, Refused, ServerError, Unknown
-from sparkrecipes.images import cuda_version
 from sparkrecipes.schema.serving import Server, ServerList, ServerLogs, Stopped
 
 STOP_GRACE_S = 30
@@ -196,42 +194,6 @@ def restart_token(name: str) -> str | None:
     if container is None:
         return None
     return f"{container.id} {container.started_at} {container.restarts}"
-
-
-def local_image_platform(reference: str) -> str | None:
-    """Return the platform of an image that this host has, e.g. ``linux/arm64``.
-
-    Returns:
-        None where it is not here, or Docker could not be asked.
-    """
-    answer = docker("image", "inspect", "--format", "{{.Os}}/{{.Architecture}}", reference)
-    return answer.stdout.strip() or None if answer.ok else None
-
-
-@dataclass(frozen=True)
-class LocalImage:
-    """An image that this host has.
-
-    Attributes:
-        platform: E.g. ``linux/arm64``.
-        cuda_version: CUDA that it was built with, where it says so.
-    """
-
-    platform: str
-    cuda_version: str | None
-
-
-def local_image(reference: str) -> LocalImage | None:
-    """Look at an image that this host has; None where it is not here or nobody could say."""
-    answer = docker("image", "inspect", "--format", "{{json .}}", reference)
-    if not answer.ok:
-        return None
-    try:
-        seen = json.loads(answer.stdout)
-        env = dict(item.split("=", 1) for item in (seen["Config"] or {}).get("Env") or ())
-        return LocalImage(f"{seen['Os']}/{seen['Architecture']}", cuda_version(env))
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return None
 
 
 def publisher_of(port: int) -> str | None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from sparkrecipes.errors import DownloadFailed
+from sparkrecipes.schema.transfer import Transfer
 
 T = TypeVar("T")
 
@@ -50,10 +51,16 @@ class DownloadProgress:
     bytes_per_s: float
 
     @property
-    def eta_s(self) -> float | None:
-        """Seconds left at the mean rate; None while nothing has come."""
-        left = self.total_bytes - self.done_bytes
-        return left / self.bytes_per_s if self.bytes_per_s > 0 else None
+    def transfer(self) -> Transfer:
+        """The same, as every transfer is shown."""
+        return Transfer(
+            done_bytes=self.done_bytes,
+            total_bytes=self.total_bytes,
+            done_parts=self.done_files,
+            total_parts=self.total_files,
+            parts="files",
+            bytes_per_s=self.bytes_per_s,
+        )
 
 
 class Cancelled(Exception):

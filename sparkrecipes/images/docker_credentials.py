@@ -49,6 +49,32 @@ def find_credentials(registry: str, *, timeout_s: float) -> Credentials | None:
         registry: The registry of a reference, e.g. ``docker.io`` or ``localhost:5000``.
         timeout_s: How long a credential helper may take.
     """
+    found = _stored(registry, timeout_s)
+    return found if found and found.username != TOKEN_USER else None
+
+
+def engine_auth(registry: str, *, timeout_s: float) -> str | None:
+    """Return the login for a registry as the Docker Engine takes it in X-Registry-Auth, or None.
+
+    Source: https://docs.docker.com/reference/api/engine/version/v1.41/#section/Authentication
+
+    Args:
+        registry: The registry of a reference.
+        timeout_s: How long a credential helper may take.
+    """
+    found = _stored(registry, timeout_s)
+    if found is None:
+        return None
+    if found.username == TOKEN_USER:
+        login = {"identitytoken": found.secret}
+    else:
+        login = {"username": found.username, "password": found.secret}
+    login["serveraddress"] = HUB_KEY if registry == DEFAULT_REGISTRY else registry
+    return base64.urlsafe_b64encode(json.dumps(login).encode()).decode()
+
+
+def _stored(registry: str, timeout_s: float) -> Credentials | None:
+    """Return what Docker has stored for a registry, an identity token under its literal user."""
     config = _docker_config()
     key = HUB_KEY if registry == DEFAULT_REGISTRY else registry
     helpers = _object(config.get("credHelpers"))
@@ -79,6 +105,8 @@ def _same_registry(name: str, registry: str) -> bool:
 
 
 def _from_entry(entry: dict[str, Any]) -> Credentials | None:
+    if isinstance(entry.get("identitytoken"), str) and entry["identitytoken"]:
+        return Credentials(TOKEN_USER, entry["identitytoken"])
     auth = entry.get("auth")
     if isinstance(auth, str) and auth:
         try:
@@ -115,7 +143,7 @@ def _ask_helper(helper: str, key: str, timeout_s: float) -> Credentials | None:
 def _usable(username: Any, secret: Any) -> Credentials | None:
     if not isinstance(username, str) or not isinstance(secret, str):
         return None
-    return Credentials(username, secret) if username not in ("", TOKEN_USER) and secret else None
+    return Credentials(username, secret) if username and secret else None
 
 
 def _object(value: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Literal
@@ -43,6 +43,7 @@ class Seen:
     digest: str | None = None
     index_digest: str | None = None
     compressed_bytes: int | None = None
+    layers: Mapping[str, int] = field(default_factory=dict)
     config: ImageConfig | None = None
 
 
@@ -150,6 +151,7 @@ def _single(registry: Registry, manifest: Manifest, digest: str, platform: str) 
         platforms=(platform,),
         digest=digest,
         compressed_bytes=manifest.compressed_bytes,
+        layers=manifest.layers,
         config=config,
         reason=_found_reason(platform, manifest.compressed_bytes, config),
     )
@@ -203,6 +205,7 @@ def _confirm(registry: Registry, seen: Seen, digest: str, platform: str) -> Seen
         ok=True,
         digest=digest,
         compressed_bytes=manifest.compressed_bytes,
+        layers=manifest.layers,
         config=config,
         reason=_found_reason(platform, manifest.compressed_bytes, config),
     )
@@ -278,6 +281,7 @@ def _report(reference: ImageReference, platform: str, seen: Seen) -> ImageReport
         digest=seen.digest,
         index_digest=seen.index_digest,
         compressed_bytes=seen.compressed_bytes,
+        layers=dict(seen.layers),
         reason=seen.reason,
         repair=seen.repair,
         entrypoint=seen.config.entrypoint if seen.config else None,

@@ -53,6 +53,8 @@ class Manifest:
 
     config_digest: str
     compressed_bytes: int
+    layers: Mapping[str, int]
+    """Compressed bytes by digest."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,9 @@ def parse_manifest(body: bytes) -> Index | Manifest:
         return Index(tuple(_entries(tree["manifests"])))
     if isinstance(tree.get("config"), dict) and isinstance(tree.get("layers"), list):
         blobs = [tree["config"], *tree["layers"]]
-        return Manifest(_digest(tree["config"]), sum(_size(blob) for blob in blobs))
+        compressed_bytes = sum(_size(blob) for blob in blobs)
+        layers = {_digest(layer): layer["size"] for layer in tree["layers"]}
+        return Manifest(_digest(tree["config"]), compressed_bytes, layers)
     raise Malformed("neither an image index nor an image manifest")
 
 

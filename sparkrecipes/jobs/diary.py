@@ -12,10 +12,10 @@ from sparkrecipes.errors import SparkRecipesError
 from sparkrecipes.jobs.store import JobFolder
 from sparkrecipes.schema.job import JobError, JobRecord, JobResult, JobState
 from sparkrecipes.schema.round import Step
+from sparkrecipes.schema.transfer import LINE
 
 BEGINS = re.compile(r"^([a-z_]+) \.\.\.$")
 ENDS = re.compile(r"^([a-z_]+): (.+)$", re.DOTALL)
-COUNTED = re.compile(r"^([a-z_]+): ([\d.]+) of ([\d.]+) GB")
 WRITE_EVERY_S = 1.0
 """State is written at once when a step begins or ends, and at most this often between."""
 LOG_COUNTS_EVERY_S = 10.0
@@ -37,15 +37,14 @@ class Diary:
         self.load_minutes = load_minutes
         self.now = folder.record().model_copy(update={"pid": os.getpid()})
         self.step_began = time.monotonic()
-        self.first_count: tuple[float, float] | None = None
         self.written = self.counted = 0.0
         self.write()
 
     def say(self, line: str) -> None:
         """Take one line of the walk's own progress."""
         line = redact(line)
-        if found := COUNTED.match(line):
-            self.count(found[1], float(found[2]), float(found[3]), line)
+        if found := LINE.match(line):
+            self.count(found, line)
         elif found := BEGINS.match(line):
             self.begin(found[1])
         elif (found := ENDS.match(line)) and found[1] == self.now.step:
@@ -56,7 +55,7 @@ class Diary:
 
     def begin(self, step: str) -> None:
         """Note that a step of the walk begins."""
-        self.step_began, self.first_count = time.monotonic(), None
+        self.step_began = time.monotonic()
         self.log(f"{step} ...")
         before = self.servers() if step == LAUNCH else self.now.servers_before
         self.update(
@@ -64,6 +63,7 @@ class Diary:
             step=step,
             message=f"{step} ...",
             percent=None,
+            rate_mb_s=None,
             servers_before=before,
             eta_s=self.load_minutes * 60 if step == "wait" and self.load_minutes else None,
         )
@@ -78,23 +78,25 @@ class Diary:
             seconds=round(time.monotonic() - self.step_began, 1),
         )
         steps = (*self.now.steps, done)
-        self.update(at_once=True, steps=steps, message=message, percent=None, eta_s=None)
+        self.update(
+            at_once=True, steps=steps, message=message, percent=None, rate_mb_s=None, eta_s=None
+        )
 
-    def count(self, step: str, done: float, total: float, line: str) -> None:
-        """Note how far a download has come, with the time left at its rate so far."""
+    def count(self, found: re.Match[str], line: str) -> None:
+        """Note how far a transfer has come, with its rate and the time left at it."""
         at = time.monotonic()
-        if self.first_count is None:
-            self.first_count = (at, done)
         if at - self.counted > LOG_COUNTS_EVERY_S:
             self.counted = at
             self.log(line)
-        began, had = self.first_count
-        rate = (done - had) / (at - began) if at > began else 0.0
+        done, total = float(found["done"]), float(found["total"] or 0)
+        rate = float(found["rate"] or 0)
+        left = max(0.0, total - done) * 1000
         self.update(
-            step=step,
-            message=line.removesuffix(" ..."),
+            step=found["what"],
+            message=line,
             percent=round(100 * done / total, 1) if total else None,
-            eta_s=round((total - done) / rate, 0) if rate > 0 else None,
+            rate_mb_s=rate or None,
+            eta_s=round(left / rate, 0) if rate and total else None,
         )
 
     def time_left(self) -> float | None:
@@ -132,6 +134,7 @@ class Diary:
             result=result,
             error=error,
             percent=None,
+            rate_mb_s=None,
             eta_s=None,
         )
 

@@ -115,6 +115,7 @@ def describe(folder: JobFolder, spec: JobSpec, record: JobRecord, log_lines: int
         step=record.step,
         message=record.message,
         percent=record.percent if running else None,
+        rate_mb_s=record.rate_mb_s if running else None,
         eta_s=record.eta_s if running else None,
         seconds=round(max(0.0, seconds), 1),
         started_at=record.started_at,

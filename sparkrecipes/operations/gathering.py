@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from sparkrecipes import containers, downloads, images, weights_cache
 from sparkrecipes import machine as hosts
 from sparkrecipes.checks import CheckFacts, HubProblem
+from sparkrecipes.commands import image_of
 from sparkrecipes.errors import SparkRecipesError, Unknown
 from sparkrecipes.operations.sizing import fit_recipe
 from sparkrecipes.operations.workspace import Workspace
@@ -51,6 +52,13 @@ def inspect_image(space: Workspace, ref: str, timeout_s: float = REGISTRY_TIMEOU
     return images.inspect(ref, platform=space.machine.platform, timeout_s=timeout_s)
 
 
+def inspect_recipe_image(
+    space: Workspace, recipe: Recipe, timeout_s: float = REGISTRY_TIMEOUT_S
+) -> ImageReport:
+    """Ask for a recipe's image by the digest that it pins, else by its tag."""
+    return inspect_image(space, image_of(recipe, recipe.image.digest), timeout_s)
+
+
 def gather(
     space: Workspace,
     recipe: Recipe,
@@ -80,10 +88,10 @@ def gather(
         image = (
             None
             if recipe.image.local_build
-            else pool.submit(inspect_image, space, recipe.image.reference, registry_timeout_s)
+            else pool.submit(inspect_recipe_image, space, recipe, registry_timeout_s)
         )
         hub = pool.submit(hub_facts, space, recipe) if ask_hub else None
-        docker = docker_facts(pool, recipe, port)
+        docker = docker_facts(pool, recipe, port, image)
         return CheckFacts(
             recipe=recipe,
             engine=space.catalog.engine(recipe.engine),
@@ -106,13 +114,15 @@ def gather(
         )
 
 
-def docker_facts(pool: ThreadPoolExecutor, recipe: Recipe, port: int) -> dict[str, Any]:
+def docker_facts(
+    pool: ThreadPoolExecutor, recipe: Recipe, port: int, seen: Future[ImageReport] | None
+) -> dict[str, Any]:
     """Ask Docker for our servers, the image, and who has the port and the name."""
     servers = pool.submit(servers_or_none)
-    local = pool.submit(containers.local_image, recipe.image.reference)
     holder = pool.submit(port_holder, port)
     name = pool.submit(containers.foreign_holder, recipe.id)
-    image, asked = local.result(), servers.result() is not None
+    image = image_here(recipe, seen.result() if seen else None)
+    asked = servers.result() is not None
     return {
         "servers": servers.result(),
         "local_image": image is not None if asked else None,
@@ -121,6 +131,14 @@ def docker_facts(pool: ThreadPoolExecutor, recipe: Recipe, port: int) -> dict[st
         "port_holder": holder.result(),
         "name_holder": name.result(),
     }
+
+
+def image_here(recipe: Recipe, seen: ImageReport | None) -> containers.LocalImage | None:
+    """Find a recipe's image in Docker: by digest where one is known, for a tag may be older."""
+    known = (recipe.image.digest, seen and seen.digest, seen and seen.index_digest)
+    names = [image_of(recipe, digest) for digest in known if digest]
+    looks = (containers.local_image(name) for name in names or [recipe.image.reference])
+    return next((image for image in looks if image), None)
 
 
 def hub_facts(space: Workspace, recipe: Recipe) -> dict[str, Any]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from sparkrecipes import containers
 from sparkrecipes.catalog import Catalog
 from sparkrecipes.checks import check
-from sparkrecipes.commands import SETTINGS_LABEL, image_of
-from sparkrecipes.errors import CheckFailed, LaunchFailed, Refused, Unknown
+from sparkrecipes.commands import SETTINGS_LABEL
+from sparkrecipes.errors import CheckFailed, Refused, Unknown
 from sparkrecipes.operations.acts import Progress, download
 from sparkrecipes.operations.gathering import DEFAULT_PORT, LOOPBACK, gather
+from sparkrecipes.operations.image_step import pull
 from sparkrecipes.operations.journal import open_journal
-from sparkrecipes.operations.launching import checked_digest, launch_in
+from sparkrecipes.operations.launching import launch_in
 from sparkrecipes.operations.preflight import Launch, command_for
 from sparkrecipes.operations.readiness import wait_for
 from sparkrecipes.operations.rollback import JournaledWalk
@@ -148,53 +149,13 @@ def require_ready(space: Workspace, wanted: Launch) -> str:
     return report.summary
 
 
-def pull(walk: Walk, wanted: Launch) -> tuple[str | None, str]:
-    """Bring the image to this host and say by what name; also return its digest.
-
-    Offline nothing is pulled: Docker must have the image. A local build is in no registry.
-
-    Raises:
-        LaunchFailed: It is not here and cannot be had, or is for another platform.
-        Refused: The registry says that it does not run on this machine's platform.
-    """
-    image, platform = wanted.recipe.image, walk.space.machine.platform
-    here = containers.local_image_platform(image.reference)
-    if image.local_build or walk.space.offline:
-        if here is None and image.digest is None:
-            raise LaunchFailed(
-                f"this host does not have the image {image.reference}",
-                code="image_not_here",
-                repair=how_to_get(wanted.recipe),
-            )
-        return None, "built on this host" if image.local_build else "not asked for: offline"
-    digest = checked_digest(walk.space, wanted) or image.digest
-    reference = image_of(wanted.recipe, digest)
-    if digest is None and here == platform:
-        return None, f"{reference} is here; its registry gave no digest to compare"
-    walk.say(f"image: docker pull {reference} ...")
-    pulled = containers.pull_image(
-        reference, platform, recipe_id=wanted.recipe.id, progress=walk.progress
-    )
-    walk.kept.append(f"image {reference}")
-    moving = "" if digest else " (a tag, which may mean another image tomorrow)"
-    return digest, f"{reference}{moving} {'pulled' if pulled else 'was here'}, {platform}"
-
-
-def how_to_get(recipe: Recipe) -> str:
-    """Say how an image comes to this host that no registry was asked for."""
-    build = recipe.image.local_build
-    return build.how if build else f"run without --offline: sparkrecipes install {recipe.id}"
-
-
 def fetch(walk: Walk, ref: str, recipe: Recipe) -> str:
     """Download the weights and say what is on disk."""
     report = download(
         ref,
         catalog=walk.space.catalog,
         offline=walk.space.offline,
-        progress=lambda at: walk.say(
-            f"download: {at.done_bytes / 1e9:.2f} of {at.total_bytes / 1e9:.2f} GB ..."
-        ),
+        progress=lambda at: walk.count("download", at.transfer),
     )
     if not report.repos:
         return f"{recipe.engine} fetches its own weights on first start"

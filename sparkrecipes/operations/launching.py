@@ -7,7 +7,8 @@ from sparkrecipes import machine as hosts
 from sparkrecipes.catalog import Catalog
 from sparkrecipes.commands import container_name
 from sparkrecipes.errors import Refused
-from sparkrecipes.operations.gathering import DEFAULT_PORT, LOOPBACK, inspect_image
+from sparkrecipes.operations.gathering import DEFAULT_PORT, LOOPBACK
+from sparkrecipes.operations.image_step import checked_image
 from sparkrecipes.operations.preflight import Launch, command_for
 from sparkrecipes.operations.sizing import fit_recipe
 from sparkrecipes.operations.workspace import Place, Workspace, open_workspace
@@ -81,13 +82,9 @@ def checked_digest(space: Workspace, wanted: Launch) -> str | None:
     Raises:
         Refused: The registry says that the image does not run on this machine's platform.
     """
-    image = wanted.recipe.image
-    if image.local_build or space.offline:
+    if wanted.recipe.image.local_build or space.offline:
         return None
-    seen = inspect_image(space, image.reference)
-    if seen.platform_ok is False and not wanted.force:
-        raise Refused(seen.reason, code="wrong_platform", repair=seen.repair)
-    return seen.digest
+    return checked_image(space, wanted).digest
 
 
 def refuse_long_context(space: Workspace, wanted: Launch) -> None:

@@ -13,6 +13,7 @@ from sparkrecipes.operations.acts import Progress, run_round
 from sparkrecipes.operations.reporting import compare
 from sparkrecipes.operations.workspace import Workspace
 from sparkrecipes.schema.round import Report, Round, Step
+from sparkrecipes.schema.transfer import Transfer
 
 State = Literal["done", "warned", "skipped", "failed", "simulated"]
 
@@ -56,6 +57,10 @@ class Walk:
         """Tell whoever watches."""
         if self.progress:
             self.progress(line)
+
+    def count(self, step: StepName, at: Transfer) -> None:
+        """Tell whoever watches how far a transfer is."""
+        self.say(at.line(step))
 
     @contextmanager
     def step(self, name: StepName | Literal["recommend"]) -> Iterator[Note]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from sparkrecipes.schema.base import Bytes, Frozen, Text
 
@@ -37,6 +39,8 @@ class ImageReport(Frozen):
     """What the tag itself points at, where that is an index."""
     compressed_bytes: Bytes | None
     """Size of its layers as they are transferred."""
+    layers: Annotated[dict[str, int], Field(exclude=True)] = {}
+    """Compressed bytes of each layer by its digest; for the display of a pull, not for others."""
     reason: Text
     """In a sentence, and what it does not prove."""
     repair: str = ""

@@ -164,6 +164,8 @@ class JobRecord(Frozen):
     steps: tuple[Step, ...] = ()
     percent: float | None = None
     """Of the step, where it can be counted."""
+    rate_mb_s: float | None = None
+    """Of a transfer, MB/s: the mean of this run."""
     eta_s: float | None = None
     """Left of the step: by the rate so far, or by the published load time."""
     servers_before: tuple[str, ...] | None = None
@@ -182,6 +184,7 @@ class Job(Frozen):
     step: str
     message: str
     percent: float | None
+    rate_mb_s: float | None = None
     eta_s: float | None
     seconds: float
     """Since it was started, until now or its end."""
