@@ -175,6 +175,13 @@ class InstallFailed(SparkRecipesError):
         self.kept = tuple(kept)
 
 
-def nearest(wanted: str, known: Iterable[str], limit: int = 3) -> list[str]:
-    """Return up to ``limit`` known words that look like ``wanted``, best first."""
-    return difflib.get_close_matches(wanted, list(known), n=limit, cutoff=0.6)
+def nearest(wanted: str, known: Iterable[str], limit: int = 3, cutoff: float = 0.6) -> list[str]:
+    """Return up to ``limit`` known words that look like ``wanted``, best first.
+
+    Args:
+        wanted: What was written.
+        known: What there is.
+        limit: How many words at most.
+        cutoff: How alike they must be, 0 to 1.
+    """
+    return difflib.get_close_matches(wanted, sorted(known), n=limit, cutoff=cutoff)

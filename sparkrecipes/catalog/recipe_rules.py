@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from sparkrecipes.catalog.wording import Fault
-from sparkrecipes.engine_flags import flag_problems, given_flags, holds_secret, known_versions
+from sparkrecipes.engine_flags import (
+    env_problems,
+    flag_problems,
+    given_flags,
+    holds_secret,
+    known_versions,
+)
 from sparkrecipes.errors import nearest
 from sparkrecipes.schema.engine import Engine
 from sparkrecipes.schema.evidence import Evidence, split_reference
@@ -216,8 +222,12 @@ def _flags(recipe: Recipe, around: Around) -> Iterator[Fault]:
     if around.engine is None:
         return
     for found in flag_problems(recipe, around.engine):
-        at = ("engine_version",) if found.index is None else ("flags", found.index)
-        yield Fault(at, found.code, found.message, found.repair, found.level)
+        yield Fault(found.path, found.code, found.message, found.repair, found.level, found.fix)
+
+
+def _known_env(recipe: Recipe, around: Around) -> Iterator[Fault]:
+    for found in env_problems(recipe, around.engine) if around.engine else ():
+        yield Fault(found.path, found.code, found.message, found.repair, found.level)
 
 
 def _rule(needs: str, find: Callable[[Recipe, Around], Iterator[Fault]]) -> Rule:
@@ -236,6 +246,7 @@ RULES: tuple[Rule, ...] = (
     _rule("image engine engine_version", _image),
     _rule("weights drafter", _revisions),
     _rule("engine env", _env),
+    _rule("engine engine_version image env", _known_env),
     _rule("engine engine_version flags weights drafter", _flags),
 )
 """Every rule; a new one is a function here and a fault-named file in the tests."""

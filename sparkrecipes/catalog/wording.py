@@ -13,7 +13,7 @@ from sparkrecipes.catalog.foreign import FOREIGN_KEYS
 from sparkrecipes.errors import nearest
 from sparkrecipes.schema.base import CommitSha, Digest, Id, RepoId
 from sparkrecipes.schema.recipe import EnvName, ImageName, ShmSize
-from sparkrecipes.strict_yaml import Document, PathInTree
+from sparkrecipes.strict_yaml import Document, Fix, PathInTree
 
 
 class Fault(NamedTuple):
@@ -25,6 +25,7 @@ class Fault(NamedTuple):
         message: What is wrong.
         repair: What to write instead, or an empty string.
         level: ``error`` or ``hint``.
+        fix: The change, where it leaves no doubt.
     """
 
     path: PathInTree
@@ -32,6 +33,7 @@ class Fault(NamedTuple):
     message: str
     repair: str = ""
     level: str = "error"
+    fix: Fix | None = None
 
 
 _WANTED = {

@@ -29,7 +29,7 @@ def json_fault(text: str) -> JsonFault | None:
     if _depth(text) > MAX_DEPTH:
         return JsonFault("it is nested too deep", "an engine option needs a few levels")
     try:
-        _load(_SUFFIXED.sub(lambda found: found[1] or "0", text))
+        _load(plain_json(text))
     except json.JSONDecodeError as error:
         if _collapsed_is_json(text):
             message = "its braces are doubled, as a template would leave them"
@@ -39,6 +39,11 @@ def json_fault(text: str) -> JsonFault | None:
     except ValueError as error:
         return JsonFault(str(error), "correct the value")
     return None
+
+
+def plain_json(text: str) -> str:
+    """Return a text with its suffixed numbers written as 0, which plain JSON can hold."""
+    return _SUFFIXED.sub(lambda found: found[1] or "0", text)
 
 
 def _depth(text: str) -> int:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sparkrecipes.catalog_files import data_root
+from sparkrecipes.schema.recipe import Recipe
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,7 +18,8 @@ class Option:
     Attributes:
         names: All its names; the first is the one to use.
         takes: Nothing, a value, or JSON that may be given key by key.
-        choices: The values that the version's CPU build knows; None: any.
+        choices: The values that it takes, from the code that all builds of a release share;
+            None: any.
         repeats: Whether it may be given several times.
         first: First of the recorded versions that have it so.
         last: Last of them.
@@ -81,3 +83,11 @@ def known_versions(engine_id: str) -> tuple[str, ...]:
     """Return the versions of an engine whose options are recorded, oldest first."""
     table = option_table(engine_id)
     return table.versions if table else ()
+
+
+def checked_version(recipe: Recipe) -> str | None:
+    """Return the release whose options a recipe is checked against; None: it is not checked.
+
+    An image that is built from a release and patches may know other options than the release.
+    """
+    return None if recipe.image.local_build else recipe.engine_version

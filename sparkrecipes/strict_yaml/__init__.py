@@ -6,7 +6,17 @@ not), ``1:30`` (base 60). So are duplicate keys, anchors, aliases, tags, merge k
 several documents in one file. Nothing is expanded, so no file can grow while it is read.
 """
 
-from sparkrecipes.strict_yaml.document import Document, PathInTree, StrictYamlError
+from sparkrecipes.strict_yaml.document import Document, StrictYamlError
+from sparkrecipes.strict_yaml.fix import Fix, PathInTree
 from sparkrecipes.strict_yaml.reading import MAX_BYTES, parse, read, read_text
 
-__all__ = ["MAX_BYTES", "Document", "PathInTree", "StrictYamlError", "parse", "read", "read_text"]
+__all__ = [
+    "MAX_BYTES",
+    "Document",
+    "Fix",
+    "PathInTree",
+    "StrictYamlError",
+    "parse",
+    "read",
+    "read_text",
+]

@@ -7,9 +7,7 @@ from typing import Any
 
 from sparkrecipes.errors import CatalogError
 from sparkrecipes.schema.findings import Problem
-
-PathInTree = tuple[str | int, ...]
-"""Keys and indexes that lead from the root to a part."""
+from sparkrecipes.strict_yaml.fix import PathInTree
 
 
 class StrictYamlError(CatalogError):

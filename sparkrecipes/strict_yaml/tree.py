@@ -17,7 +17,8 @@ from yaml.events import (
 )
 
 from sparkrecipes.schema.findings import Problem
-from sparkrecipes.strict_yaml.document import Document, PathInTree, StrictYamlError, error_at, shown
+from sparkrecipes.strict_yaml.document import Document, StrictYamlError, error_at, shown
+from sparkrecipes.strict_yaml.fix import PathInTree
 from sparkrecipes.strict_yaml.scalars import UNSEEN, Ambiguous, resolve
 
 MAX_DEPTH = 32
