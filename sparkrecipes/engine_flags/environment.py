@@ -39,9 +39,8 @@ def env_problems(recipe: Recipe, engine: Engine) -> Iterator[FlagProblem]:
 
 def _repair(table: NameTable, name: str, known: frozenset[str], version: str) -> str:
     if former := former_variables(table.engine_id).get(name):
-        last, instead = former
-        return f"{instead}, or remove it: {last} is the last release that has it"
-    if last := table.last_with("env", name):
+        return f"{former[1]}, or remove it: {former[0]} is the last release that has it"
+    if (last := table.last_with("env", name)) is not None:
         if table.versions.index(last) < table.versions.index(version):
             return f"remove it: {last} is the last recorded release that has it"
         return f"remove it, or use {table.first_with('env', name)} or newer"

@@ -93,9 +93,9 @@ def _wrong_choice(flag: GivenFlag, choices: tuple[str, ...]) -> FlagProblem:
     value = flag.value or ""
     spelt = value.lower().replace("-", "_")
     if flag.name in _ANY_SPELLING and spelt in choices:
-        fix = written_as(flag, f"{flag.written}={spelt}")
         message = f"{flag.written}: {short(value)} is read as {spelt}"
-        return hint(flag, "choice_spelling", message, f"write {spelt}", fix)
+        put_right = written_as(flag, f"{flag.written}={spelt}")
+        return hint(flag, "choice_spelling", message, f"write {spelt}", put_right)
     message = f"{flag.written}: {short(value)} is no choice"
     near = nearest(value, choices)
     repair = f"did you mean {' or '.join(near)}?" if near else f"one of: {', '.join(choices)}"
