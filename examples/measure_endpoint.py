@@ -29,4 +29,9 @@ def main(base_url: str, recipe: str | None = None, only: str | None = None) -> i
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    if not 2 <= len(sys.argv) <= 4:
+        sys.exit(f"usage: {sys.argv[0]} BASE_URL [RECIPE [single|concurrent|long|stability]]")
+    try:
+        sys.exit(main(*sys.argv[1:]))
+    except sr.SparkRecipesError as err:
+        sys.exit(f"{err.message}\n{err.repair}")

@@ -22,6 +22,7 @@ import base64
 import bisect
 import contextlib
 import functools
+import io
 import itertools
 import json
 import math
@@ -31,13 +32,14 @@ import secrets
 import socket
 import statistics
 import struct
+import subprocess
 import sys
 import threading
 import time
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -66,6 +68,8 @@ class Limits:
     connect_s: float = 10.0
     first_event_s: float = 900.0
     between_events_s: float = 60.0
+    total_s: float = 1800.0
+    """To the end of the stream, however lively it is."""
 
 
 @dataclass(frozen=True)
@@ -141,13 +145,16 @@ class Exchange:
     pieces: Pieces = ()
     """Of the body; of the whole response until it is decoded."""
     end: str = "connect"
-    """eof, incomplete (a cut body), malformed, reset, timeout, or connect (never connected)."""
+    """eof, incomplete (a cut body), malformed, reset, timeout (silence), endless (too much or too
+    long), time_up (of a quick round), or connect (never connected)."""
     end_s: float = 0.0
     status: int = 0
     t0: float = 0.0
     """``perf_counter`` just before the first byte was written."""
     connect_s: float = 0.0
     detail: str = ""
+    head: bytes = b""
+    """The header lines."""
 
     @property
     def body(self) -> bytes:
@@ -157,12 +164,17 @@ class Exchange:
     def decode(self) -> Exchange:
         """Take the HTTP response out of what was read; a whole body outdoes what came after it."""
         read_until = self.pieces[-1][0] if self.pieces else 0.0
-        self.status, self.pieces, state = decode_http(self.pieces)
+        self.status, self.head, self.pieces, state = decode_http(self.pieces)
         if state == "whole":
             self.end, self.end_s, self.detail = "eof", read_until, ""
         elif self.end == "closed":
             self.end = "eof" if state == "open" else state
         return self
+
+    def header(self, name: str) -> str:
+        """A header's value in one short line, or nothing."""
+        found = re.search(rb"(?im)^%b:[ \t]*([^\r\n]*)" % name.encode(), self.head)
+        return _line(found[1].decode("latin-1"))[:200] if found else ""
 
 
 _HEAD = re.compile(rb"HTTP/1\.[01] ([1-5]\d\d)(?!\d)(.*?)\r\n\r\n", re.DOTALL)
@@ -171,19 +183,19 @@ _CHUNKED = re.compile(rb"(?im)^transfer-encoding:.*chunked[ \t]*\r?$")
 _LENGTH = re.compile(rb"(?im)^content-length:[ \t]*([0-9]{1,15})[ \t]*\r?$")
 
 
-def decode_http(reads: Pieces) -> tuple[int, Pieces, str]:
+def decode_http(reads: Pieces) -> tuple[int, bytes, Pieces, str]:
     """Take an HTTP/1.1 response out of what was read until now.
 
     Returns:
-        Status (0: none), the body's pieces with their times, and its state: whole, incomplete
-        (more was announced), open (ends with the connection) or malformed.
+        Status (0: none), header, the body's pieces with their times, and its state: whole,
+        incomplete (more was announced), open (ends with the connection) or malformed.
     """
     raw = b"".join(data for _, data in reads)
     head = _HEAD.match(raw)
     while head and head[1] < b"200":  # 100 Continue: the real answer follows
         head = _HEAD.match(raw, head.end())
     if not head:
-        return 0, (), "incomplete" if raw[:5] == b"HTTP/"[: len(raw)] else "malformed"
+        return 0, b"", (), "incomplete" if raw[:5] == b"HTTP/"[: len(raw)] else "malformed"
     at, length = head.end(), _LENGTH.search(head[2])
     if _CHUNKED.search(head[2]):
         spans, state = _chunk_spans(raw, at)
@@ -191,7 +203,7 @@ def decode_http(reads: Pieces) -> tuple[int, Pieces, str]:
         stop = at + int(length[1]) if length else len(raw)
         spans = [(at, min(stop, len(raw)))]
         state = "open" if not length else "whole" if stop <= len(raw) else "incomplete"
-    return int(head[1]), _cut_out(reads, raw, spans), state
+    return int(head[1]), head[2], _cut_out(reads, raw, spans), state
 
 
 def _chunk_spans(raw: bytes, at: int) -> tuple[list[tuple[int, int]], str]:
@@ -222,21 +234,24 @@ def _cut_out(reads: Pieces, raw: bytes, spans: list[tuple[int, int]]) -> Pieces:
     return pieces
 
 
-def transfer(sock: socket.socket, request: bytes, limits: Limits, at: float = 0.0) -> Exchange:
+def transfer(
+    sock: socket.socket, request: bytes, limits: Limits, at: float = 0.0, most_events: int = 10_000
+) -> Exchange:
     """Send a request on an open connection at a ``perf_counter`` time; read the answer to its end.
 
     Each network read gets one time stamp and is kept; all decoding comes afterwards, so that a
     burst of many streams is not delayed by our own work. The connection is closed.
     """
     reads: list[tuple[float, bytes]] = []
-    done, size, now, check_at = Exchange(reads, "closed"), 0, 0.0, limits.first_event_s
-    sock.settimeout(min(limits.first_event_s, limits.between_events_s, QUIET_S))
+    done, size, events, now = Exchange(reads, "closed"), 0, 0, 0.0
+    check_at = min(limits.first_event_s, limits.total_s)
+    sock.settimeout(min(check_at, limits.between_events_s, QUIET_S))
     time.sleep(max(at - clock(), 0.0))
     done.t0 = t0 = clock()
     try:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             sock.sendall(request)  # a request refused half-way may have an answer all the same
-        while size < MAX_BODY_BYTES:
+        while True:
             try:
                 data: bytes | None = sock.recv(65536)
             except TimeoutError:
@@ -245,16 +260,19 @@ def transfer(sock: socket.socket, request: bytes, limits: Limits, at: float = 0.
             if data:
                 reads.append((now, data))
                 size += len(data)
+                events += data.count(b"data:")
                 if data.endswith(b"0\r\n\r\n"):
                     sock.settimeout(LINGER_S)  # most likely the end: look soon whether it is
             elif data is not None:
                 break
+            if size > MAX_BODY_BYTES or events > most_events:
+                done.end, done.detail = "endless", f"{events} events, {size} bytes and no end"
+                break
             if data is None or now > check_at:
-                done.detail = _overdue(reads, now, limits)
+                done.end, done.detail = _overdue(reads, now, limits)
                 if done.detail:
-                    done.end = "timeout"
                     break
-                check_at = now + limits.between_events_s
+                check_at = min(now + limits.between_events_s, limits.total_s)
     except OSError as err:
         done.end, done.detail, now = "reset", err.strerror or str(err), clock() - t0
     finally:
@@ -263,16 +281,17 @@ def transfer(sock: socket.socket, request: bytes, limits: Limits, at: float = 0.
     return done
 
 
-def _overdue(reads: Pieces, now: float, limits: Limits) -> str:
-    """Why to wait no longer; a comment in the stream is a sign of life, but not for ever."""
-    status, pieces, state = decode_http(reads)
+def _overdue(reads: Pieces, now: float, limits: Limits) -> tuple[str, str]:
+    """How and why to end it; a comment in the stream is a sign of life, but not for ever."""
+    status, _, pieces, state = decode_http(reads)
     reading = Reading.of(Exchange(pieces, "eof", now, status))
     if reading.done or state == "whole" or (reads and state == "malformed"):
-        return "the connection was left open"
+        return "timeout", "the connection was left open"
     last = reading.arrivals[-1] if reading.arrivals else 0.0
     silent = last and now - reads[-1][0] >= limits.between_events_s
-    late = silent or now - last >= limits.first_event_s
-    return f"no token for {now - last:.1f} s" if late else ""
+    if silent or now - last >= limits.first_event_s:
+        return "timeout", f"no token for {now - last:.1f} s"
+    return ("endless", f"no end after {now:.1f} s") if now >= limits.total_s else ("closed", "")
 
 
 # ---------------------------------------------------------------------------------- stream
@@ -337,19 +356,27 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
+def _line(text: str) -> str:
+    """A text in one line, without what a terminal would obey."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
 def _message(error: Any) -> str:
     """The message of an error body (JSON, HTML or plain), in one short line."""
     if isinstance(error, bytes):
         try:
             error = json.loads(error)
         except (ValueError, RecursionError):
-            error = re.sub(r"<[^>]*>", " ", error[:4000].decode("utf-8", "replace"))
+            text = error[:20_000].decode("utf-8", "replace")
+            text = re.sub(r"(?is)<(style|script)\b.*?</\1>|<[^>]*>", " ", text)
+            error = f"an HTML page: {text}" if re.match(rb"\s*<[!a-zA-Z]", error) else text
     for key in ("error", "message", "detail"):
         error = _dict(error).get(key) or error
-    text = error if isinstance(error, str) else json.dumps(error, default=str)
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:300]
+    return _line(error if isinstance(error, str) else json.dumps(error, default=str))[:300]
 
 
+LATE = ("timeout", "endless", "time_up")
+"""How a request ends that was broken off here."""
 _CUT = {
     "eof": "no finish reason and no [DONE] came",
     "incomplete": "the body was cut",
@@ -367,7 +394,8 @@ class Reading:
     """
 
     error: str | None = None
-    """http, connect, timeout, stream_error, cut, no_output or bad_json; None: a good request."""
+    """http, connect, timeout, endless, time_up, stream_error, cut, no_output or bad_json; None: a
+    good request."""
     detail: str = ""
     done: bool = False
     """Whether ``[DONE]`` came."""
@@ -466,18 +494,24 @@ class Reading:
             self.error = "connect"
         elif exchange.status and not 200 <= exchange.status < 300:
             self.error = "http"
-            self.detail = f"HTTP {exchange.status}: {_message(exchange.body)}"
+            place = exchange.header("location") if exchange.status // 100 == 3 else ""
+            said = f"redirected to {place}: measure that address" if place else ""
+            self.detail = f"HTTP {exchange.status}: {said or _message(exchange.body)}"
         elif error not in (None, False, ""):
             self.error, self.detail = "stream_error", _message(error)
         elif not self.done and exchange.end != "eof":
-            self.error = "timeout" if exchange.end == "timeout" else "cut"
+            self.error = exchange.end if exchange.end in LATE else "cut"
         elif bad_json:
             self.error, self.detail = "bad_json", "an event of the stream is not a JSON object"
         elif not self.arrivals:
-            self.error, self.detail = "no_output", _message(exchange.body) or "an empty body"
+            kind = exchange.header("content-type").partition(";")[0]
+            self.error = "no_output"
+            self.detail = _message(exchange.body) or "an empty body"
+            if kind not in ("", "text/event-stream"):
+                self.detail = f"the answer is {kind}, not a stream of events: {self.detail}"
         elif not self.done and (torn or self.finish_reason is None):
             self.error = "cut"
-        if self.error in ("cut", "timeout"):
+        if self.error in ("cut", *LATE):
             why = self.detail or _CUT.get(exchange.end, "the connection was reset")
             self.detail = f"{why}; {len(self.arrivals)} token events had come"
 
@@ -659,6 +693,11 @@ class Ask:
     """Whether a fresh word stands at the very start, so that no cached prefix can answer."""
     extra: Json = field(default_factory=dict)
 
+    @property
+    def most_events(self) -> int:
+        """More events than this are no answer to so few tokens: the stream does not end."""
+        return 8 * self.max_tokens + 256
+
     def body(self, model: str, without: Collection[str]) -> bytes:
         """The request as JSON, without the fields that the server refused."""
         content = self.content
@@ -724,14 +763,21 @@ class Answer:
     @property
     def failed(self) -> bool:
         """Whether it counts against the server."""
-        return not self.ok and not self.too_long
+        return not (self.ok or self.too_long or self.reading.error == "time_up")
 
 
 class Client:
     """Sends requests to one model, remembers what it refuses, and counts all of them."""
 
-    def __init__(self, endpoint: Endpoint, model: str, api_key: str | None, limits: Limits) -> None:
-        self.endpoint, self.model, self.limits = endpoint, model, limits
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        model: str,
+        api_key: str | None,
+        limits: Limits,
+        deadline: float = math.inf,
+    ) -> None:
+        self.endpoint, self.model, self.limits, self.deadline = endpoint, model, limits, deadline
         self.dropped: list[str] = []
         self.requests = self.failed = 0
         self.errors: list[str] = []
@@ -742,7 +788,7 @@ class Client:
 
     def get(self, path: str) -> str | None:
         """GET a page; None where it is not to be had within some seconds."""
-        limits = Limits(min(self.limits.connect_s, 5), 10, 10)
+        limits = Limits(min(self.limits.connect_s, 5), 5, 5, 10)
         try:
             sock = self.endpoint.connect(limits.connect_s)
         except OSError:
@@ -764,7 +810,11 @@ class Client:
         return self.burst([ask], label)[0]
 
     def burst(self, asks: Sequence[Ask], label: str) -> list[Answer]:
-        """Make requests at once and count them; a field that is refused is dropped, once."""
+        """Make requests at once and count them; a field that is refused is dropped, once.
+
+        Raises:
+            _Stop: The time of a quick round was up before they had ended.
+        """
         answers = self._send(asks)
         if refused := self._refused(answers):
             self.dropped += refused
@@ -772,6 +822,9 @@ class Client:
         with self._lock:
             for number, answer in enumerate(answers, 1):
                 self._tally(answer, label if len(asks) == 1 else f"{label}, user {number}")
+        if any(answer.reading.error == "time_up" for answer in answers):
+            said = f"a quick round ends after {QUICK_S:.0f} s, which were up in: {label}"
+            raise _Stop("time_up", f"{said}; that and the rest were not measured")
         return answers
 
     def abort(self) -> None:
@@ -793,11 +846,16 @@ class Client:
                 break
             jobs.append((number, sock, clock() - before))
         start = clock() + STAGGER_S * len(jobs)
+        left = min(self.limits.total_s, max(self.deadline - start, 0.1))
+        limits = replace(self.limits, total_s=left)
 
         def run(number: int, sock: socket.socket, connect_s: float) -> None:
             self._live.add(sock)
-            done[number] = transfer(sock, requests[number], self.limits, start + number * STAGGER_S)
+            at, most = start + number * STAGGER_S, asks[number].most_events
+            done[number] = transfer(sock, requests[number], limits, at, most)
             done[number].connect_s = connect_s
+            if done[number].end == "endless" and clock() >= self.deadline:
+                done[number].end = "time_up"
             self._live.discard(sock)
 
         bodies = [ask.body(self.model, self.dropped) for ask in asks]
@@ -922,6 +980,80 @@ def mem_available() -> int | None:
         if found := re.search(r"MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text()):
             return int(found[1]) * 1024
     return None
+
+
+GPU_FIELDS = {
+    "sm_clock_mhz": "clocks.sm",
+    "utilization_pct": "utilization.gpu",
+    "power_w": "power.draw",
+    "temperature_c": "temperature.gpu",
+}
+GPU_EVERY_S = 5
+LOADED_PCT, LOWERED = 80.0, 0.7
+"""A GPU is under load from there on; and its clock lowered, below this part of its highest."""
+
+
+class GpuWatch:
+    """Samples the first GPU of this machine while a round runs, where nvidia-smi is there."""
+
+    def __init__(self) -> None:
+        self.samples: list[Json] = []
+        self._process: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> GpuWatch:
+        query = f"--query-gpu={','.join(GPU_FIELDS.values())}"
+        form = ("--format=csv,noheader,nounits", "--id=0", f"--loop={GPU_EVERY_S}")
+        quiet = subprocess.DEVNULL
+        with contextlib.suppress(OSError):  # there is none, or it cannot be run
+            self._process = subprocess.Popen(
+                ["nvidia-smi", query, *form],
+                stdin=quiet,
+                stdout=subprocess.PIPE,
+                stderr=quiet,
+                text=True,
+            )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process:
+            self._process.kill()
+            self._process.wait()
+        self._reader.join()
+
+    def _read(self) -> None:
+        with (self._process and self._process.stdout) or io.StringIO() as lines:
+            for line in lines:
+                values = [_number(cell) for cell in line.split(",")]
+                if len(values) == len(GPU_FIELDS) and set(values) != {None}:
+                    self.samples.append(dict(zip(GPU_FIELDS, values, strict=True)))
+
+    def loaded(self) -> list[Json]:
+        """The samples under load."""
+        return [s for s in self.samples if (s["utilization_pct"] or 0.0) >= LOADED_PCT]
+
+    def figures(self) -> Json | None:
+        """Each field over the samples under load, or over all where none is; None: no sample."""
+        known, loaded = list(self.samples), self.loaded()
+        spreads = {name: spread(s[name] for s in loaded or known) for name in GPU_FIELDS}
+        return {"samples": len(known), "under_load": len(loaded), **spreads} if known else None
+
+    def degraded(self) -> str:
+        """Say how far the clock fell under load: then the machine was slow, not the recipe."""
+        clocks = [s["sm_clock_mhz"] for s in self.loaded() if s["sm_clock_mhz"]]
+        if len(clocks) < 3 or statistics.median(clocks[-3:]) >= LOWERED * max(clocks):
+            return ""
+        return f"the GPU's clock fell from {max(clocks):.0f} to {clocks[-1]:.0f} MHz under load"
+
+
+def _number(cell: str) -> float | None:
+    """A cell of nvidia-smi; ``[N/A]`` and the like are unknown."""
+    try:
+        value = float(cell)
+    except ValueError:
+        return None
+    return value if 0 <= value < 1e6 else None
 
 
 class Watch:
@@ -1181,10 +1313,13 @@ ABSURD_TOK_S = 5000.0
 """What the published method prints where it saw no text at all; no single stream comes near."""
 SLOW_S = 10.0
 """A request that takes longer is not repeated in a quick round."""
+QUICK_S, QUICK_FIRST_S = 117.0, 75.0
+"""When a quick round ends, and how long it waits for a first token: the slowest published row takes
+48 s for its long prompt, and 110 s for the whole quick round."""
 
 
 class _Stop(Exception):
-    """The rest of the round makes no sense."""
+    """The rest of the round makes no sense: a word for programs, and why."""
 
 
 @dataclass
@@ -1200,6 +1335,7 @@ class StandardRound:
     quick: bool
     say: Callable[[str], None]
     save: Callable[[Json], None]
+    gpu: GpuWatch = field(default_factory=GpuWatch)
     notes: dict[str, str] = field(default_factory=dict)
     ended: bool = False
 
@@ -1219,9 +1355,9 @@ class StandardRound:
                 self.watch.mark()
                 made, failed = self.client.requests - before[0], self.client.failed - before[1]
                 if made and made == failed:
-                    raise _Stop(f"no request was answered ({name}); the rest was not run")
+                    raise _Stop("stopped", f"no request was answered in: {name}; no more was run")
         except _Stop as stop:
-            self.note("stopped", str(stop))
+            self.note(*stop.args)
         except KeyboardInterrupt:
             self.client.abort()
             self.note("interrupted", "what was measured until the interruption is kept")
@@ -1238,7 +1374,9 @@ class StandardRound:
     def record(self, **parts: Any) -> Json:
         """Keep what a part measured, bring the verdicts up to date, and save."""
         client, restarted = self.client, self.watch.restarted
+        self.note("host_degraded", degraded := self.gpu.degraded(), bool(degraded))
         self.data |= parts | {
+            "gpu": self.gpu.figures(),
             "stability": {
                 "requests": client.requests,
                 "failed": client.failed,
@@ -1258,13 +1396,15 @@ class StandardRound:
 
     def _still_there(self) -> None:
         """Stop where the server hangs or is gone: each further request would wait as long."""
-        stuck = [r for r in self.client.readings if r.error in ("timeout", "connect")]
+        stuck = [r for r in self.client.readings if r.error in ("timeout", "endless", "connect")]
         if not stuck:
             return
-        wedged = stuck[0].error == "timeout" and not stuck[0].arrivals
-        if wedged and self.client.get("/health") is not None:
-            self.note("wedged", "/health answers, but requests get no token: restart the server")
-        raise _Stop(f"{self.client.errors[-1]}; the rest was not run")
+        if stuck[0].error == "timeout" and not stuck[0].arrivals:
+            well = self.client.get("/health") is not None
+            said = "/health answers, but" if well else "neither /health nor"
+            said += " requests get no token" if well else " requests get an answer"
+            self.note("wedged" if well else "silent", f"{said}: restart the server")
+        raise _Stop("stopped", f"{self.client.errors[-1]}; the rest was not run")
 
     def _look_back(self) -> None:
         """Name what only the whole run can tell."""
@@ -1389,14 +1529,15 @@ class StandardRound:
         for users in self.ladder:
             asks = [Ask(writing_prompt(user)) for user in range(users)]
             if warm:
-                self.client.burst(asks, f"{users} users, warm-up")
+                self.client.burst(asks, f"{of_users(users)}, warm-up")
                 self.record()
             rounds: list[list[Answer]] = []
             while len(rounds) < repeats:
-                rounds.append(self.client.burst(asks, f"{users} users, round {len(rounds) + 1}"))
+                label = f"{of_users(users)}, round {len(rounds) + 1}"
+                rounds.append(self.client.burst(asks, label))
                 figures = concurrent_figures(rounds)
                 done = figures["requests"] - figures["failed"]
-                why = f"{done}/{figures['requests']} requests of {users} users succeeded"
+                why = f"{done}/{figures['requests']} requests of {of_users(users)} succeeded"
                 self.note("concurrency_failed", f"{why}: no speed is given", figures["failed"] > 0)
                 main = {"concurrent": figures} if users == self.users else {}
                 self.record(users_curve=[*curve, figures] if self.ladder[1:] else [], **main)
@@ -1526,14 +1667,20 @@ class StandardRound:
         curve: list[Json] = []
         for (name, (prompt, tokens)), users in itertools.product(scenarios.items(), self.ladder):
             asks = [Ask(prompt, tokens, extra={"seed": 42})] * users
-            self.client.burst(asks, f"{name}, {users} users, warm-up")
+            label = f"{name}, {of_users(users)}"
+            self.client.burst(asks, f"{label}, warm-up")
             self.record()
             rounds: list[list[Answer]] = []
             while len(rounds) < 3:
-                rounds.append(self.client.burst(asks, f"{name}, {users} users"))
+                rounds.append(self.client.burst(asks, label))
                 self.record(users_curve=[*curve, concurrent_figures(rounds, name)])
             curve = self.data["users_curve"]
             self.watch.mark()
+
+
+def of_users(count: int) -> str:
+    """Name a number of users."""
+    return "1 user" if count == 1 else f"{count} users"
 
 
 def plan(
@@ -1621,14 +1768,21 @@ def run_round(
     ladder = ladder or list(SCHOOL_LADDER if method == "school" else (4,))
     if method not in METHODS or only not in (None, *PARTS) or min(ladder) < 1:
         raise ValueError(f"method is one of {METHODS}, only one of {PARTS}, users are 1 or more")
-    client = Client(Endpoint.parse(base_url), model, api_key, limits or Limits())
+    if not 0 <= sustained_minutes <= 24 * 60:
+        raise ValueError("the sustained load takes 0 (left out) to 1440 minutes")
+    limits, deadline = limits or Limits(), math.inf
+    if quick and not simulated:  # a rehearsal plays as slowly as it was asked to
+        limits = replace(limits, first_event_s=min(limits.first_event_s, QUICK_FIRST_S))
+        deadline = clock() + QUICK_S
+    client = Client(Endpoint.parse(base_url), model, api_key, limits, deadline)
     server, unlisted = look_at_server(client)
     data = empty_round(method, server, tool_version or "standalone", recipe_id, simulated)
     watch, context = Watch(client, restart_probe), server["context_tokens"] or context_tokens
     say, keep = progress or (lambda _: None), save or (lambda _: None)
     run = StandardRound(client, watch, data, ladder, context, capabilities, quick, say, keep)
     run.note("wrong_model", unlisted, bool(unlisted))
-    return run.run(plan(run, method, only, sustained_minutes))
+    with run.gpu if client.endpoint.local else contextlib.nullcontext():
+        return run.run(plan(run, method, only, sustained_minutes))
 
 
 def empty_round(
@@ -1636,7 +1790,16 @@ def empty_round(
 ) -> Json:
     """A round in which nothing was measured yet."""
     figures = ("single_user_tok_s", "ttft_ms", "four_users_total_tok_s", "long_prompt_46k_s")
-    unknown = ("machine", "smoke", "single", "concurrent", "long_prompt", "stable", "sustained")
+    unknown = (
+        "machine",
+        "gpu",
+        "smoke",
+        "single",
+        "concurrent",
+        "long_prompt",
+        "stable",
+        "sustained",
+    )
     return dict[str, Any].fromkeys(unknown) | {
         "schema_version": 1,
         "method": method,
@@ -1657,15 +1820,15 @@ def empty_round(
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a round; the JSON goes to stdout, progress to stderr."""
     cli = argparse.ArgumentParser(description="Measure an OpenAI-compatible server.")
-    cli.add_argument("--base-url", default="http://127.0.0.1:8000")
+    cli.add_argument("--base-url", default="http://127.0.0.1:8000", help="with or without /v1")
     cli.add_argument("--model", default="", help="default: the only one that is served")
     cli.add_argument("--users", default="", help="4, or a ladder like 1,2,4,8,16")
     cli.add_argument("--quick", action="store_true", help="under two minutes")
-    cli.add_argument("--only", choices=PARTS)
-    cli.add_argument("--method", choices=METHODS, default="october")
+    cli.add_argument("--only", choices=PARTS, help="one part alone: a warm-up and three")
+    cli.add_argument("--method", choices=METHODS, default="october", help="school: its ladder")
     cli.add_argument("--context", type=int, help="the server's, in tokens, if it does not tell")
     cli.add_argument("--capabilities", default="", help="to try first: tools,image")
-    cli.add_argument("--sustained-minutes", type=float, default=15.0)
+    cli.add_argument("--sustained-minutes", type=float, default=15.0, help="0 leaves it out")
     cli.add_argument("--api-key-env", metavar="NAME", help="variable that holds the API key")
     cli.add_argument("--output", type=Path, help="also save here after every request")
     options = cli.parse_args(argv)

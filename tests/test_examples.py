@@ -52,6 +52,14 @@ def test_measure_endpoint(tmp_path: Path) -> None:
     assert re.search(r"decode [78]\d\d\.\d tok/s", text)
 
 
+@pytest.mark.parametrize("arguments", [[], ["http://127.0.0.1:9"], ["ftp://x"], ["a"] * 5])
+def test_an_example_that_cannot_measure_says_why(tmp_path: Path, arguments: list[str]) -> None:
+    """No argument, nobody there, a bad address, too many: a line, 1, and no traceback."""
+    code, text = run_example(tmp_path, "measure_endpoint.py", *arguments)
+    assert 1 == code
+    assert "decode" not in text
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_agent_prompts_are_short_and_name_commands_that_exist(language: str) -> None:
     """Every command and option in a prompt is known to the command line."""

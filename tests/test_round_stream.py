@@ -334,7 +334,7 @@ def test_a_chunked_body_is_whole_only_to_its_last_byte(
     kept = raw[: len(raw) - missing]
     edges = [0, *sorted({min(cut, len(kept)) for cut in cuts}), len(kept)]
     reads = [(float(n), kept[a:b]) for n, (a, b) in enumerate(itertools.pairwise(edges))]
-    status, pieces, state = decode_http([r for r in reads if r[1]])
+    status, _, pieces, state = decode_http([r for r in reads if r[1]])
     body = b"".join(data for _, data in pieces)
 
     assert b"".join(payload).startswith(body)
@@ -348,7 +348,7 @@ def test_a_chunked_body_is_whole_only_to_its_last_byte(
 @given(raw=st.one_of(st.binary(max_size=300), st.binary(max_size=200).map(lambda b: HEAD + b)))
 def test_what_is_not_http_breaks_nothing(raw: bytes) -> None:
     """Garbage has a state, and its bytes are not invented."""
-    status, pieces, state = decode_http([(0.0, raw)])
+    status, _, pieces, state = decode_http([(0.0, raw)])
 
     assert state in ("whole", "incomplete", "open", "malformed")
     assert sum(len(data) for _, data in pieces) <= len(raw)

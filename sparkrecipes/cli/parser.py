@@ -282,14 +282,38 @@ def log(parser: Parser) -> None:
 
 def endpoint(parser: Parser) -> None:
     """What the round measures, and how much of it."""
-    parser.add_argument("recipe", metavar="RECIPE", nargs="?")
+    parser.add_argument(
+        "recipe", metavar="RECIPE", nargs="?", help="a recipe that runs here, or to compare with"
+    )
     parser.add_argument("--base-url", metavar="URL", help="an endpoint, with or without /v1")
-    parser.add_argument("--model", metavar="NAME", help="the name to ask for")
-    parser.add_argument("--quick", action="store_true", help="under two minutes")
-    parser.add_argument("--method", choices=["october", "school"], default="october")
-    parser.add_argument("--only", choices=["single", "concurrent", "long", "stability"])
-    parser.add_argument("--users", type=count, metavar="N")
-    parser.add_argument("--sustained-minutes", type=float, default=15.0, metavar="MIN")
+    parser.add_argument(
+        "--model", metavar="NAME", help="the name to ask for; default: the only one served"
+    )
+    parser.add_argument("--quick", action="store_true", help="fewer repeats, under two minutes")
+    parser.add_argument(
+        "--method",
+        choices=["october", "school"],
+        default="october",
+        help="october (default): the standard round; school: ladders of users, three scenarios",
+    )
+    parser.add_argument(
+        "--only",
+        choices=["single", "concurrent", "long", "stability"],
+        help="one part alone: a warm-up and three requests or rounds",
+    )
+    parser.add_argument(
+        "--users",
+        type=ladder,
+        metavar="N[,N...]",
+        help="users at once; several make a curve: 1,2,4,8,16; default: as measured, or 4",
+    )
+    parser.add_argument(
+        "--sustained-minutes",
+        type=float,
+        default=15.0,
+        metavar="MIN",
+        help="length of the last part of the full round; default 15, 0 leaves it out",
+    )
 
 
 def count(text: str) -> int:
@@ -308,6 +332,11 @@ def seconds(text: str) -> float:
     if value <= 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
     return value
+
+
+def ladder(text: str) -> list[int]:
+    """Read one number of users or several."""
+    return [count(part) for part in text.split(",")]
 
 
 def port_number(text: str) -> int:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import sparkrecipes
@@ -62,7 +63,7 @@ def run_round(
     quick: bool = False,
     method: str = "october",
     only: str | None = None,
-    users: int | None = None,
+    users: int | Sequence[int] | None = None,
     sustained_minutes: float = 15.0,
     catalog: Catalog | Place = None,
     machine: Machine | Place = None,
@@ -79,7 +80,8 @@ def run_round(
         quick: Under two minutes, with fewer repeats.
         method: ``october`` or ``school``.
         only: One part alone: single, concurrent, long or stability.
-        users: Users at once; None: as measured, or 4.
+        users: Users at once, or several numbers for a curve; None: as measured, or 4; for the
+            school's method its ladder.
         sustained_minutes: Length of the last part of a full round.
         catalog: Where the recipe comes from.
         machine: The target.
@@ -96,16 +98,13 @@ def run_round(
         RoundFailed: The endpoint did not answer at all.
     """
     space = open_workspace(catalog, machine, offline=offline)
-    positive("--users", users)
+    for number in [users] if isinstance(users, int) else users or ():
+        positive("--users", number)
     chosen = space.catalog.recipe(recipe) if recipe else None
+    usual = None if method == "school" else chosen.serving.users if chosen else 4
     server = None if base_url or recipe is None else require_server(recipe, space.catalog)
     url = endpoint_of(space, base_url or (server.base_url if server else None))
-    started = datetime.now(UTC).isoformat(timespec="seconds")
-    path = round_path(started, chosen.id if chosen else "endpoint")
-    require_folder(path)
-    trouble = note_round(path)
-    if trouble and progress:
-        progress(f"warning: {trouble}")
+    path = begin_round(chosen.id if chosen else "endpoint", progress)
     try:
         data = standard_round.run_round(
             url,
@@ -113,7 +112,7 @@ def run_round(
             method=method,
             quick=quick,
             only=only,
-            users=users or (chosen.serving.users if chosen else 4),
+            users=users or usual,
             capabilities=chosen.capabilities if chosen else (),
             api_key=os.environ.get("VLLM_API_KEY") or None,
             recipe_id=chosen.id if chosen else None,
@@ -129,6 +128,20 @@ def run_round(
     data = with_machine(data, space)
     note_round(path, data)
     return read_result(data).model_copy(update={"saved_to": str(path)})
+
+
+def begin_round(subject: str, progress: Progress | None) -> Path:
+    """Name the file of a round that begins now, and note it in the journal.
+
+    Raises:
+        Misuse: Rounds cannot be kept in the user's data folder.
+    """
+    path = round_path(datetime.now(UTC).isoformat(timespec="seconds"), subject)
+    require_folder(path)
+    trouble = note_round(path)
+    if trouble and progress:
+        progress(f"warning: {trouble}")
+    return path
 
 
 def endpoint_of(space: Workspace, url: str | None) -> str:

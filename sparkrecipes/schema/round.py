@@ -182,6 +182,18 @@ class PublishedMethod(Frozen):
     """Single-user requests behind the medians."""
 
 
+class Gpu(Frozen):
+    """The GPU of this machine while the round ran: its samples under load, else all of them."""
+
+    samples: Count
+    under_load: Count
+    """How many of the samples found it at 80 % or more."""
+    sm_clock_mhz: Spread | None
+    utilization_pct: Spread | None
+    power_w: Spread | None
+    temperature_c: Spread | None
+
+
 class Smoke(Frozen):
     """The test before any figure."""
 
@@ -200,6 +212,8 @@ class Round(Frozen):
     tool_version: Text
     server: ServerSeen
     machine: dict[str, Any] | None
+    gpu: Gpu | None = None
+    """Null without nvidia-smi, and where the server is on another machine."""
     recipe_id: Id | None
     simulated: bool
     """True for a rehearsal: measured over a socket against a server that plays published timing."""

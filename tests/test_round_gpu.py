@@ -1,0 +1,78 @@
+"""The machine itself may be slow: its GPU's clock is read beside the round."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from sparkrecipes.reports import compare
+from sparkrecipes.schema.round import Round
+from tests.support import fake_nvidia_smi as smi
+from tests.support.replay_server import Request, Script, answer
+from tests.support.scripted_round import codes, measure
+
+
+def slow(_: Request) -> Script:
+    """An answer that takes long enough for samples to come."""
+    return answer(100, each=0.003)
+
+
+def lines_of(path: str) -> list[str]:
+    """Programs of that PATH's first folder that run now, by their command lines."""
+    folder = path.split(os.pathsep)[0]
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            found.append(entry.read_bytes().decode(errors="replace"))
+        except OSError:
+            continue
+    return [line for line in found if folder in line]
+
+
+def test_a_clock_that_falls_under_load_is_named_and_makes_the_round_void(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C119: 2216 to 695 MHz at 96 %: the machine was slow, and nothing is compared."""
+    monkeypatch.setenv("PATH", path := smi.install(tmp_path, smi.DEGRADED))
+    data, _ = measure(slow, only="single")
+    gpu = data["gpu"]
+    assert (4, 4) == (gpu["samples"], gpu["under_load"])
+    assert (695.0, 2216.0) == (gpu["sm_clock_mhz"]["min"], gpu["sm_clock_mhz"]["max"])
+    assert (96.0, 20.0) == (gpu["utilization_pct"]["median"], gpu["power_w"]["median"])
+    assert ["host_degraded"] == codes(data)
+    assert "fell from 2216 to 695 MHz under load" in data["warnings"][0]
+    report = compare(Round.model_validate_json(json.dumps(data)), None, recipe_id=None)
+    assert "not_comparable" == report.verdict
+    assert [] == lines_of(path), "the sampler must end with the round"
+
+
+def test_a_healthy_clock_is_recorded_and_says_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Idle samples before the load are not a fall, nor part of the figures."""
+    monkeypatch.setenv("PATH", smi.install(tmp_path, smi.HEALTHY))
+    data, _ = measure(slow, only="single")
+    assert (7, 6) == (data["gpu"]["samples"], data["gpu"]["under_load"])
+    assert 2398.0 == data["gpu"]["sm_clock_mhz"]["min"]
+    assert [] == codes(data)
+
+
+@pytest.mark.parametrize("lines", [smi.SILENT, ("NVIDIA-SMI has failed",), ("1,2", "")])
+def test_what_the_tool_does_not_tell_is_null(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: tuple[str, ...]
+) -> None:
+    """N/A, a failure of the driver, another form: unknown, and no warning."""
+    monkeypatch.setenv("PATH", smi.install(tmp_path, lines))
+    data, _ = measure(slow, only="single")
+    assert (None, []) == (data["gpu"], codes(data))
+
+
+def test_without_the_tool_there_is_nothing_to_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without nvidia-smi is measured all the same."""
+    monkeypatch.setenv("PATH", "/nonexistent")
+    data, _ = measure(slow, only="single")
+    assert data["gpu"] is None
+    assert data["single"]["n"] == 3
