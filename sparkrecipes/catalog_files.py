@@ -25,7 +25,10 @@ SUFFIX = ".yaml"
 _MARK = b"\0"
 """Between the parts of the cache file: no path, number or JSON text holds it."""
 
-_LISTED = ("recipes", "models", "evidence")
+_CODE = ("catalog", "schema", "memory", "speed")
+"""Folders of ours whose code makes that answer."""
+
+_LISTED = ("recipes", "models", "evidence", "engines", "machines")
 """Folders that the list answer is made of, with what does not run."""
 
 
@@ -158,7 +161,7 @@ def _checksum(payload: bytes) -> bytes:
 def catalog_state(root: Path) -> bytes:
     """Return what changes whenever the list answer may change: the tool and the files."""
     package = Path(__file__).parent
-    code = [p for folder in ("catalog", "schema") for p in sorted((package / folder).glob("*.py"))]
+    code = [p for folder in _CODE for p in sorted((package / folder).glob("*.py"))]
     data = [path for kind in _LISTED for path in files(root, kind).values()]
     lines = [sparkrecipes.__version__, str(root)]
     for path in (*code, *data, root / DOES_NOT_RUN):

@@ -67,6 +67,11 @@ def test_ids_are_the_names_of_the_files(catalog):
     assert ["engine"] == [entry.kind for entry in catalog.does_not_run]
 
 
+def whole_list(catalog):
+    """Return all rows of the list, and have it kept, with nothing added to a row."""
+    return catalog.listed(everything=True, complete=lambda _, row: row).recipes
+
+
 def test_hidden_files_and_other_endings_are_no_files(copy):
     """Editors leave both behind."""
     for name in (".tiny.yaml", "tiny.yaml~", "tiny.yml", "README.md"):
@@ -280,18 +285,19 @@ def test_a_catalog_may_lack_what_is_not_needed(copy):
     (copy / "does_not_run.yaml").unlink()
     catalog = open_catalog(copy)
     assert ({}, ()) == (dict(catalog.use_cases), catalog.does_not_run)
-    assert 4 == len(catalog.summaries())
+    assert 4 == len(whole_list(catalog))
 
 
 def test_the_list_is_kept_as_the_command_prints_it(catalog, cache):
     """Byte for byte the JSON of the answer; a second catalog takes the place of the first."""
     assert cached_list_json(SMALL) is None
     for everything in (False, True):
-        answer = catalog.listed(everything=everything).model_dump(mode="json")
+        answer = catalog.listed(everything=everything, complete=lambda _, row: row)
         kept = cached_list_json(SMALL, everything=everything)
-        assert json.dumps(answer, ensure_ascii=False, indent=2) == kept.decode()
+        data = answer.model_dump(mode="json")
+        assert json.dumps(data, ensure_ascii=False, indent=2) == kept.decode()
     assert [cache] == list(cache.parent.iterdir())
-    open_catalog().summaries()
+    whole_list(open_catalog())
     assert cached_list_json() is not None
     assert cached_list_json(SMALL) is None
     assert [cache] == list(cache.parent.iterdir())
@@ -299,8 +305,8 @@ def test_the_list_is_kept_as_the_command_prints_it(catalog, cache):
 
 def test_the_kept_list_is_what_summaries_gives(catalog):
     """Validated again, and equal to what was reckoned."""
-    reckoned = catalog.summaries()
-    assert reckoned == open_catalog(SMALL).summaries()
+    reckoned = whole_list(catalog)
+    assert reckoned == whole_list(open_catalog(SMALL))
 
 
 @pytest.mark.parametrize(
@@ -314,52 +320,52 @@ def test_the_kept_list_is_what_summaries_gives(catalog):
 )
 def test_a_changed_file_changes_the_list(copy, file, old, new):
     """Even where its size is the same."""
-    before = open_catalog(copy).summaries()
+    before = whole_list(open_catalog(copy))
     edit(copy / file, old, new)
     assert cached_list_json(copy) is None
-    assert before != open_catalog(copy).summaries()
+    assert before != whole_list(open_catalog(copy))
 
 
 def test_a_new_or_lost_file_changes_the_list(copy):
     """Names count too."""
-    open_catalog(copy).summaries()
+    whole_list(open_catalog(copy))
     (copy / RECIPE).rename(copy / "recipes" / "renamed.yaml")
-    assert "renamed" in [summary.id for summary in open_catalog(copy).summaries()]
+    assert "renamed" in [summary.id for summary in whole_list(open_catalog(copy))]
     (copy / "recipes" / "renamed.yaml").unlink()
-    assert 3 == len(open_catalog(copy).summaries())
+    assert 3 == len(whole_list(open_catalog(copy)))
 
 
 def test_a_list_of_another_release_is_not_used(catalog, monkeypatch):
     """The code that made it may have changed."""
-    catalog.summaries()
+    whole_list(catalog)
     monkeypatch.setattr("sparkrecipes.__version__", "99")
     assert cached_list_json(SMALL) is None
 
 
 def test_a_broken_cache_is_not_used(catalog, cache):
     """Cut off, flipped, empty, or a folder: the answer is reckoned and the cache mended."""
-    right = catalog.summaries()
+    right = whole_list(catalog)
     kept = cache.read_bytes()
     flipped = kept[:-50] + bytes([kept[-50] ^ 1]) + kept[-49:]
     for broken in (kept[:-1], flipped, b"", b"\0\0", b"[]", kept[:40]):
         cache.write_bytes(broken)
         assert cached_list_json(SMALL) is None
-        assert right == open_catalog(SMALL).summaries()
+        assert right == whole_list(open_catalog(SMALL))
         assert kept == cache.read_bytes()
     cache.unlink()
     cache.mkdir()
     assert cached_list_json(SMALL) is None
-    assert right == open_catalog(SMALL).summaries()
+    assert right == whole_list(open_catalog(SMALL))
     assert [cache] == list(cache.parent.iterdir())
 
 
 def test_a_kept_list_of_another_shape_is_not_trusted(catalog, cache):
     """What the types refuse is reckoned anew, although it is intact."""
-    right = catalog.summaries()
+    right = whole_list(catalog)
     wrong = b'{"recipes": [{"id": 1}]}'
     catalog_files.store_list_json(catalog_state(SMALL), wrong, wrong)
     assert wrong == cached_list_json(SMALL)
-    assert right == open_catalog(SMALL).summaries()
+    assert right == whole_list(open_catalog(SMALL))
 
 
 def test_no_cache_folder_is_no_error(catalog, tmp_path, monkeypatch):
@@ -367,7 +373,7 @@ def test_no_cache_folder_is_no_error(catalog, tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     for place in (str(tmp_path / "file"), "/dev/null/x", "/proc/x"):
         monkeypatch.setenv("XDG_CACHE_HOME", place)
-        assert 4 == len(catalog.summaries())
+        assert 4 == len(whole_list(catalog))
         assert cached_list_json(SMALL) is None
 
 
@@ -376,10 +382,10 @@ def test_a_relative_cache_folder_is_not_used(catalog, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", "here")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    catalog.summaries()
+    whole_list(catalog)
     assert (tmp_path / "home" / ".cache" / "sparkrecipes" / "list.json").is_file()
     monkeypatch.setenv("HOME", "also/relative")
-    catalog.summaries()
+    whole_list(catalog)
     assert [tmp_path / "home"] == list(tmp_path.iterdir())
 
 
@@ -394,7 +400,7 @@ def test_reading_changes_nothing_but_the_cache(copy, tmp_path):
     catalog = open_catalog(copy)
     for recipe in catalog.recipes.values():
         catalog.detail(recipe)
-    catalog.summaries()
+    whole_list(catalog)
     new = [str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p not in before]
     assert ["cache", "cache/sparkrecipes", "cache/sparkrecipes/list.json"] == sorted(new)
 

@@ -1,10 +1,13 @@
 """The speed forecast: its arithmetic, its calibration on one method, and its honesty."""
 
+import shutil
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +19,7 @@ from benchmarks.fit_forecast import (
     summary_rows,
 )
 from sparkrecipes.catalog import open_catalog
+from sparkrecipes.cli.main import main
 from sparkrecipes.memory import FitRequest
 from sparkrecipes.operations.sizing import with_forecast
 from sparkrecipes.schema.machine import Machine
@@ -39,10 +43,11 @@ from sparkrecipes.speed.rules import (
     step_growth,
     tokens_a_step,
 )
-from tests.support.models import SPARK, model
+from tests.support.models import CATALOG, SPARK, model
 from tests.test_memory_estimate import asked
 
 BANDWIDTH = 273.0
+DENSE_RECIPE = "llama-3.3-70b-instruct-nvfp4-vllm"
 DENSE = Shape((40e9, 40e9), 70e9, 70e9, 163_840)
 MIXTURE = Shape((2.5e9, 2.8e9), 3e9, 35e9, 10_240)
 PAGE = (Path(__file__).parents[1] / "docs" / "speed.md").read_text()
@@ -226,3 +231,66 @@ def test_ranges_are_ordered_and_context_never_helps(
     assert all(0 < low <= high for low, high in ranges)
     assert found.single_user_tok_s_at_context[0] <= found.single_user_tok_s[0]
     assert found.users_total_tok_s_at_context[1] <= found.users_total_tok_s[1]
+
+
+@pytest.fixture(scope="module")
+def dense_catalog(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The shipped catalog with a recipe of Llama 3.3 70B, as a user would add it."""
+    folder: Path = tmp_path_factory.mktemp("catalog")
+    shutil.copytree(CATALOG, folder, dirs_exist_ok=True)
+    recipe = yaml.safe_load((CATALOG / "recipes" / "qwen3-8b-fp8-vllm.yaml").read_text())
+    recipe["serving"]["users"] = 2
+    recipe |= {
+        "title": "Llama 3.3 70B",
+        "model": "llama-3.3-70b-instruct",
+        "quant": "nvfp4",
+        "weights": {"repo": "nvidia/Llama-3.3-70B-Instruct-NVFP4", "revision": None},
+        "flags": [],
+        "evidence": [],
+    }
+    (folder / "recipes" / f"{DENSE_RECIPE}.yaml").write_text(yaml.safe_dump(recipe))
+    return folder
+
+
+def test_a_list_shows_an_estimate_where_nobody_measured(
+    dense_catalog: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Marked, never beside a published figure; the answer from the cache is the same."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    first = sr.list_recipes(everything=True, catalog=dense_catalog)
+    assert first == sr.list_recipes(everything=True, catalog=dense_catalog)
+    rows = {row.id: row for row in first.recipes}
+    for row in rows.values():
+        assert (row.published is None) == (row.estimated is not None)
+    dense = rows[DENSE_RECIPE].estimated
+    assert dense is not None
+    assert ("estimated", False) == (dense.basis, dense.usable)
+    alone = sr.estimate_memory(DENSE_RECIPE, catalog=dense_catalog).forecast
+    assert alone is not None
+    assert (alone.single_user_tok_s, alone.users_total_tok_s) == (
+        dense.single_user_tok_s,
+        dense.users_total_tok_s,
+    )
+
+
+def test_pages_mark_what_is_estimated_and_what_is_too_slow(
+    dense_catalog: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any
+) -> None:
+    """A dense 70B: said in list, show, check and fit alike."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    place = ["--catalog", str(dense_catalog)]
+
+    def page(*words: str) -> str:
+        main([*words, *place])
+        return " ".join(capsys.readouterr().out.split())
+
+    for _ in ("made", "from the cache"):
+        listed = page("list")
+        assert f"{DENSE_RECIPE} (untested, too slow to use) ~3.4-7.1" in listed
+        assert "~ estimated, not measured" in listed
+    assert "estimated, not measured: 3.35 to 7.1 tok/s for one user; too slow to use" in page(
+        "show", DENSE_RECIPE
+    )
+    assert "fits, but too slow to use" in page("check", DENSE_RECIPE, "--offline")
+    assert "fits, but too slow to use" in page("fit", DENSE_RECIPE, "--offline")
+    assert "estimated" not in page("show", "qwen3-8b-fp8-vllm")

@@ -18,6 +18,8 @@ from sparkrecipes.catalog_files import DOES_NOT_RUN, catalog_root, catalog_state
 from sparkrecipes.errors import Misuse, UnknownId
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sparkrecipes.schema.contradiction import EvidenceView
     from sparkrecipes.schema.engine import Engine
     from sparkrecipes.schema.evidence import DoesNotRunEntry, DoesNotRunFile, Evidence, EvidenceRow
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from sparkrecipes.schema.model import Model
     from sparkrecipes.schema.recipe import Recipe
     from sparkrecipes.schema.use_case import UseCase
+
+    Completion = Callable[[Recipe, RecipeSummary], RecipeSummary]
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -173,15 +177,23 @@ class Catalog:
         kept = listing.kept_summaries(self.root)
         if kept is not None:
             return kept
-        state = catalog_state(self.root)
         found = [self.summary(recipe) for recipe in self.recipes.values()]
-        ranked = tuple(sorted(found, key=listing.rank))
-        listing.keep_summaries(state, ranked)
-        return ranked
+        return tuple(sorted(found, key=listing.rank))
 
-    def listed(self, *, everything: bool = False) -> RecipeList:
-        """Return the list: what the standard round measured and the user's own, or everything."""
-        return listing.shown_list(self.summaries(), everything=everything)
+    def listed(self, *, everything: bool = False, complete: Completion | None = None) -> RecipeList:
+        """Return the list: what the standard round measured and the user's own, or everything.
+
+        Args:
+            everything: True for all recipes.
+            complete: Adds to a row what the catalog alone does not know; then the list is kept.
+        """
+        kept = listing.kept_summaries(self.root)
+        if kept is not None or complete is None:
+            return listing.shown_list(kept or self.summaries(), everything=everything)
+        state = catalog_state(self.root)
+        whole = tuple(complete(self.recipes[row.id], row) for row in self.summaries())
+        listing.keep_summaries(state, whole)
+        return listing.shown_list(whole, everything=everything)
 
     def evidence_view(self, recipe: Recipe) -> EvidenceView:
         """Return everything published of a recipe's model, and where it contradicts."""

@@ -163,6 +163,10 @@ def _(answer: RecipeDetail) -> None:
                 f"memory {figure(f.memory_gb)} GB as published",
             ]
         )
+    if summary.estimated:
+        from sparkrecipes.speed.forecasting import estimated_line
+
+        console.print(f"{estimated_line(summary.estimated)}: sparkrecipes fit {recipe.id} says how")
     for title, found in (
         ("caveats", [*recipe.caveats, *(c.text for c in answer.caveats)]),
         ("mended", recipe.mended),

@@ -23,6 +23,8 @@ def print_table(answer: Any) -> None:
     for name, *figures in rows:
         print_row(name, figures, width)
     print("* doubtful: sparkrecipes show RECIPE says why")
+    if any(estimate(recipe) for recipe in answer.recipes):
+        print("~ estimated, not measured: sparkrecipes fit RECIPE says how")
     if answer.note:
         print(answer.note)
     print("Next: sparkrecipes recommend agents")
@@ -30,21 +32,32 @@ def print_table(answer: Any) -> None:
 
 def print_row(name: str, cells: Any, width: int) -> None:
     """Print one line, figures to the right."""
-    print(f"{name:{width}}" + "".join(f"{cell:>9}" for cell in cells))
+    print(f"{name:{width}} " + "".join(f"{cell:>9}" for cell in cells))
 
 
 def named(recipe: Any) -> str:
     """Name a recipe, with its status unless it was measured."""
     if recipe.status == "measured":
         return str(recipe.id)
-    return f"{recipe.id} ({recipe.status})"
+    guess = estimate(recipe)
+    slow = ", too slow to use" if guess and guess.usable is False else ""
+    return f"{recipe.id} ({recipe.status}{slow})"
+
+
+def estimate(recipe: Any) -> Any:
+    """Give what a recipe without published figures may reach; null where there is none."""
+    return getattr(recipe, "estimated", None)
 
 
 def cells(recipe: Any) -> tuple[str, ...]:
     """Write the figures that people choose by."""
     f = recipe.published
     if f is None:
-        return ("-",) * len(HEADS)
+        guess = estimate(recipe)
+        if guess is None:
+            return ("-",) * len(HEADS)
+        four = between(guess.users_total_tok_s) if guess.users == 4 else "-"
+        return (f"{between(guess.single_user_tok_s)} ", four, "-", "-", "-")
     doubtful = "*" if "single_user_tok_s" in recipe.doubtful else " "
     return (
         figure(f.single_user_tok_s) + doubtful,
@@ -53,6 +66,12 @@ def cells(recipe: Any) -> tuple[str, ...]:
         figure(f.long_prompt_46k_s),
         figure(f.memory_gb),
     )
+
+
+def between(pair: Any) -> str:
+    """Write an estimated range in two digits: it can claim no more."""
+    low, high = (float(f"{side:.2g}") for side in pair)
+    return f"~{low:g}-{high:g}"
 
 
 def figure(value: float | None, digits: int = 1) -> str:

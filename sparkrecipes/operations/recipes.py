@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from sparkrecipes import catalog as catalogs
 from sparkrecipes.catalog import Catalog
+from sparkrecipes.operations.sizing import completed
 from sparkrecipes.operations.workspace import Place, open_catalog_of
 from sparkrecipes.schema.findings import ValidationReport
 from sparkrecipes.schema.listing import RecipeDetail, RecipeList
@@ -27,7 +30,8 @@ def list_recipes(
     Raises:
         UnknownId: No machine has that id.
     """
-    return known_place(catalog, machine).listed(everything=everything)
+    opened = known_place(catalog, machine)
+    return opened.listed(everything=everything, complete=partial(completed, opened))
 
 
 def get_recipe(
@@ -52,7 +56,10 @@ def get_recipe(
     opened = known_place(catalog, machine)
     found = opened.recipe(recipe)
     detail = opened.detail(found)
-    return detail.model_copy(update={"evidence": opened.evidence_view(found)} if evidence else {})
+    more: dict[str, Any] = {"summary": completed(opened, found, detail.summary)}
+    if evidence:
+        more["evidence"] = opened.evidence_view(found)
+    return detail.model_copy(update=more)
 
 
 def known_place(catalog: Catalog | Place, machine: Machine | Place) -> Catalog:

@@ -18,9 +18,11 @@ from sparkrecipes.schema.model import ByteRange
 from sparkrecipes.schema.recipe import Recipe
 
 if TYPE_CHECKING:
+    from sparkrecipes.schema.listing import RecipeSummary
     from sparkrecipes.schema.use_case import Recommendation
 
 MOST_GIB = 1e6
+LISTED_MACHINE = "dgx-spark"
 
 
 def recommend(
@@ -219,6 +221,21 @@ def with_forecast(
         found = found.model_copy(update={"notes": (note, *found.notes)})
     slow = speed.slow_warning(found, fits=answer.verdict in ("fits", "tight"))
     return answer.model_copy(update={"forecast": found, "warnings": (*answer.warnings, *slow)})
+
+
+def completed(catalog: Catalog, recipe: Recipe, row: RecipeSummary) -> RecipeSummary:
+    """Add the speed that a recipe may reach, where nobody measured it and it may run.
+
+    The list is that of the machine that was measured, whatever this host is.
+    """
+    measured = row.published is not None and row.published.single_user_tok_s is not None
+    machine = catalog.machines.get(LISTED_MACHINE)
+    if measured or machine is None or row.status == "does_not_run":
+        return row
+    request = recipe_request(Workspace(catalog, machine, True, False), recipe, None, None)
+    found = with_forecast(memory.estimate(request, machine), request, machine).forecast
+    told = speed.brief(found, request.users) if found else None
+    return row.model_copy(update={"estimated": told})
 
 
 def available_bytes(space: Workspace) -> int | None:

@@ -7,6 +7,7 @@ from typing import Literal
 from sparkrecipes.schema.base import Capability, Frozen, Id, Text
 from sparkrecipes.schema.contradiction import EvidenceView
 from sparkrecipes.schema.evidence import Caveat, EvidenceRow, FigureName, Figures
+from sparkrecipes.schema.memory import EstimatedSpeed
 from sparkrecipes.schema.recipe import Recipe, Speculative
 
 RecipeStatus = Literal["measured", "untested", "does_not_run"]
@@ -32,6 +33,9 @@ class RecipeSummary(Frozen):
     """Follows from the evidence and from what is known not to run."""
     known_from: tuple[Id, ...] = ()
     """Evidence sets that measured nearly this configuration, by another method."""
+    estimated: EstimatedSpeed | None = None
+    """Its speed by the forecast, where nobody measured it by the round and it may run; never beside
+    a published figure."""
 
 
 class RecipeList(Frozen):

@@ -150,6 +150,19 @@ class Forecast(Frozen):
     notes: tuple[Text, ...]
 
 
+class EstimatedSpeed(Frozen):
+    """The forecast in brief, for a list: what a recipe without published figures may reach."""
+
+    basis: Literal["estimated"] = "estimated"
+    users: Users
+    single_user_tok_s: tuple[float, float]
+    """Decode speed of one user with a short prompt, tokens a second."""
+    users_total_tok_s: tuple[float, float]
+    """All users together, short prompts."""
+    usable: bool | None
+    """False: too slow to use even at best; null: the range is on both sides of that."""
+
+
 class MemoryEstimate(Frozen):
     """What a recipe or model needs on a machine, with bounds and reasons."""
 

@@ -13,7 +13,7 @@ from sparkrecipes.speed.calibration import (
     left_out_errors,
     widest_factors,
 )
-from sparkrecipes.speed.forecasting import forecast, slow_warning
+from sparkrecipes.speed.forecasting import brief, estimated_line, forecast, slow_warning
 from sparkrecipes.speed.rules import Shape, shape_of
 
 __all__ = [
@@ -21,7 +21,9 @@ __all__ = [
     "FACTORS",
     "Measured",
     "Shape",
+    "brief",
     "calibrate",
+    "estimated_line",
     "forecast",
     "left_out_errors",
     "shape_of",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sparkrecipes.schema.memory import Forecast
+from sparkrecipes.schema.memory import EstimatedSpeed, Forecast
 from sparkrecipes.schema.recipe import Speculative
 from sparkrecipes.speed.calibration import CALIBRATED, FACTORS, MEASURED_USERS, METHOD
 from sparkrecipes.speed.rules import (
@@ -126,6 +126,31 @@ def notes_of(shape: Shape, users: int, drafts: int) -> tuple[str, ...]:
             "the evidence; by_acceptance gives the speed for the rate that your prompts reach"
         )
     return tuple(lines)
+
+
+def brief(found: Forecast, users: int) -> EstimatedSpeed:
+    """Shorten a forecast for a list of recipes.
+
+    Args:
+        found: What ``forecast`` said, as ``MemoryEstimate.forecast`` holds it.
+        users: The users that it was asked for.
+    """
+    return EstimatedSpeed(
+        users=users,
+        single_user_tok_s=found.single_user_tok_s,
+        users_total_tok_s=found.users_total_tok_s,
+        usable=found.usable,
+    )
+
+
+def estimated_line(found: Forecast | EstimatedSpeed) -> str:
+    """Write a forecast as one reason: marked as estimated, a range, and whether it is too slow.
+
+    Any list of reasons may hold it where a recipe has no published figure.
+    """
+    low, high = found.single_user_tok_s
+    slow = "; too slow to use" if found.usable is False else ""
+    return f"estimated, not measured: {low:g} to {high:g} tok/s for one user{slow}"
 
 
 def slow_warning(found: Forecast, *, fits: bool) -> tuple[str, ...]:
