@@ -91,7 +91,7 @@ def loaded(need: Need, request: FitRequest, answer: MemoryEstimate) -> Iterator[
         bounds["weights_bytes"],
         "bytes",
         need.weights.reason if need.weights else "no source bounds a build that may be run",
-        answer.weights_source,
+        answer.weights_source or OURS,
         builds=", ".join(b.repo for b in request.builds),
         parameters_b=request.model.params_total_b,
     )

@@ -181,13 +181,13 @@ class MemoryEstimate(Frozen):
     components: Components
     bounds: dict[Text, tuple[int, int] | None]
     """Low and high of each component, in bytes, by its name."""
-    weights_source: Text
+    weights_source: Text | None = None
     """Where the size of the weights comes from: ``hub`` (files today), ``catalog`` (a fact with its
     source), ``hub and catalog``, ``parameters`` (times bits); of several builds all."""
-    overhead_parts: dict[Text, tuple[int, int]]
+    overhead_parts: dict[Text, tuple[int, int]] = {}
     """Low and high of what the overhead is made of, in bytes; each at most what the whole leaves:
     activations, CUDA graphs, process, encoder, the block held back, shared memory."""
-    first_start: FirstStart | None
+    first_start: FirstStart | None = None
     """Compiling kernels: a peak of its own, not a part of the total; null without a GPU."""
     total_bytes: Bytes | None
     """Sum of the high bounds."""
