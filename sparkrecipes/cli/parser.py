@@ -23,17 +23,29 @@ exit codes: 0 done or yes, 1 no, 2 misuse, 3 unknown, 130 interrupted
 """
 
 
+_CHOICE = re.compile(r"(?:argument (.*?): )?invalid choice: (.*) \(choose from (.*)\)", re.DOTALL)
+"""How argparse refuses a value: which option, what was given, what there is."""
+
+
+def wrong_choice(found: re.Match[str]) -> tuple[str, str]:
+    """Return what is wrong with a choice, and the nearest one."""
+    option, given = found[1] or "", found[2].strip("'\"")
+    choices = [word.strip("'\" ") for word in found[3].split(",")]
+    close = nearest(given, choices)
+    near = f"did you mean {' or '.join(close)}? " if close else ""
+    if option in ("", "COMMAND"):
+        return f"there is no command {given!r}", near
+    return f"{option}: {given!r} is no choice; there is {', '.join(choices)}", near
+
+
 class Parser(argparse.ArgumentParser):
     """A parser whose complaints are our errors: with a repair, and as JSON where asked."""
 
     def error(self, message: str) -> NoReturn:
         """Raise a misuse that names the nearest word."""
         near = ""
-        if found := re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message):
-            choices = re.findall(r"[\w-]+", found[2])
-            close = nearest(found[1], choices)
-            near = f"did you mean {' or '.join(close)}? " if close else ""
-            message = f"there is no {found[1]!r}"
+        if found := _CHOICE.fullmatch(message):
+            message, near = wrong_choice(found)
         elif found := re.search(r"unrecognized arguments: (.*)", message):
             options = [o for action in self._actions for o in action.option_strings]
             close = nearest(found[1].split("=")[0].split()[0], options)

@@ -95,5 +95,7 @@ def __getattr__(name: str) -> Any:
     """Load the module of an operation when it is first used."""
     for module, names in MODULES.items():
         if name in names:
-            return getattr(import_module(f"{__name__}.{module}"), name)
+            from sparkrecipes.operations.arguments import checked
+
+            return checked(getattr(import_module(f"{__name__}.{module}"), name))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
