@@ -20,8 +20,8 @@ from sparkrecipes.catalog_files import user_folder
 from sparkrecipes.checks import check
 from sparkrecipes.cli import main
 from sparkrecipes.errors import CatalogError, Refused, UnknownId
-from sparkrecipes.operations.acts import checked_digest
 from sparkrecipes.operations.gathering import gather
+from sparkrecipes.operations.launching import checked_digest
 from sparkrecipes.operations.preflight import Launch
 from sparkrecipes.operations.workspace import open_workspace
 from tests.support.hub import Hub, HubRepo

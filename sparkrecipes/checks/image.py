@@ -44,7 +44,7 @@ def check_image_pinned(facts: CheckFacts) -> Iterator[Finding]:
     image = facts.recipe.image
     if image.local_build:
         return
-    tag = facts.image_tag or facts.image
+    tag = facts.image_tag if image.digest else facts.image
     seen = tag.digest if tag else None
     if image.digest and seen and tag and image.digest not in (seen, tag.index_digest):
         yield warning(
