@@ -7,8 +7,8 @@ from typing import Literal
 from sparkrecipes.schema.base import Capability, Frozen, Id, Text
 from sparkrecipes.schema.contradiction import EvidenceView
 from sparkrecipes.schema.evidence import Caveat, EvidenceRow, FigureName, Figures
-from sparkrecipes.schema.memory import EstimatedSpeed
 from sparkrecipes.schema.findings import Problem
+from sparkrecipes.schema.memory import EstimatedSpeed
 from sparkrecipes.schema.recipe import Recipe, Speculative
 
 RecipeStatus = Literal["measured", "untested", "does_not_run"]
