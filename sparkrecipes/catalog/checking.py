@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, ValidationError
 
 from sparkrecipes.catalog.kinds import Kind
-from sparkrecipes.catalog.wording import Fault, faults
 from sparkrecipes.strict_yaml import Document
 
 if TYPE_CHECKING:
+    from sparkrecipes.catalog.wording import Fault
     from sparkrecipes.schema.findings import Problem
 
 
@@ -28,12 +28,17 @@ def check(document: Document, kind: Kind, name: str) -> tuple[BaseModel | None, 
     """
     tree = document.tree
     if not isinstance(tree, dict):
+        # The words for what is wrong are loaded where something is.
+        from sparkrecipes.catalog.wording import Fault
+
         message = f"a {kind.word} is a mapping of keys to values"
         return None, [Fault((), "wrong_type", message, "write 'key: value' lines")]
     given = {**tree, "id": name} if kind.has_id else tree
     try:
         value = kind.value_type.model_validate_json(json.dumps(given))
     except ValidationError as error:
+        from sparkrecipes.catalog.wording import faults
+
         found = faults(error.errors(include_url=False), document, kind.file_type)
         return None, _with_id_key(found, tree, kind)
     extra = _with_id_key([], tree, kind)
@@ -43,6 +48,8 @@ def check(document: Document, kind: Kind, name: str) -> tuple[BaseModel | None, 
 def _with_id_key(found: list[Fault], tree: dict[str, object], kind: Kind) -> list[Fault]:
     """Add the fault of an ``id`` key, which the name of the file has replaced by then."""
     if kind.has_id and "id" in tree:
+        from sparkrecipes.catalog.wording import Fault
+
         found.append(Fault(("id",), "id_key", "the file's name is the id", "remove the key id"))
     return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,23 +35,43 @@ def published(recipe: Recipe, evidence: Mapping[str, Evidence]) -> tuple[Publish
     Raises:
         CatalogError: It points at a set or row that is not there.
     """
-    return tuple(_published_row(ref, recipe, evidence) for ref in recipe.evidence)
-
-
-def _published_row(ref: str, recipe: Recipe, evidence: Mapping[str, Evidence]) -> PublishedRow:
-    name, _, row_id = ref.partition("#")
-    rows = evidence[name].rows if name in evidence else ()
-    row = next((row for row in rows if row.id == row_id), None)
-    if row is None:
-        raise CatalogError(
-            f"the recipe {recipe.id} points at the evidence {ref}, which is not there",
-            repair="run: sparkrecipes validate, with the catalog's folder",
-            code="unknown_evidence",
-        )
     from sparkrecipes.schema.listing import PublishedRow
 
-    found = evidence[name]
-    return PublishedRow(evidence=name, method=found.method, publisher=found.publisher, row=row)
+    return tuple(
+        PublishedRow(evidence=name, method=found.method, publisher=found.publisher, row=row)
+        for name, found, row in pointed_at(recipe, evidence)
+    )
+
+
+def pointed_at(
+    recipe: Recipe, evidence: Mapping[str, Evidence]
+) -> Iterator[tuple[str, Evidence, EvidenceRow]]:
+    """Yield the sets and rows that a recipe points at, in its order.
+
+    Raises:
+        CatalogError: It points at a set or row that is not there.
+    """
+    for ref in recipe.evidence:
+        name, _, row_id = ref.partition("#")
+        rows = evidence[name].rows if name in evidence else ()
+        row = next((row for row in rows if row.id == row_id), None)
+        if row is None:
+            raise CatalogError(
+                f"the recipe {recipe.id} points at the evidence {ref}, which is not there",
+                repair="run: sparkrecipes validate, with the catalog's folder",
+                code="unknown_evidence",
+            )
+        yield name, evidence[name], row
+
+
+def measured_row(recipe: Recipe, evidence: Mapping[str, Evidence]) -> EvidenceRow | None:
+    """Return the row of the October round that measured a recipe, or None.
+
+    Raises:
+        CatalogError: It points at a set or row that is not there.
+    """
+    rows = list(pointed_at(recipe, evidence))
+    return next((row for _, found, row in rows if found.method == "october"), None)
 
 
 def october_row(rows: Iterable[PublishedRow]) -> EvidenceRow | None:

@@ -197,7 +197,7 @@ class Catalog:
 
     def october_row(self, recipe: Recipe) -> EvidenceRow | None:
         """Return the row of the October round that measured a recipe, or None."""
-        return listing.october_row(self.published(recipe))
+        return listing.measured_row(recipe, self.evidence)
 
     def status(self, recipe: Recipe) -> RecipeStatus:
         """Return whether a recipe was measured, is known not to run, or neither."""

@@ -190,18 +190,11 @@ class Overhead(NamedTuple):
     parts: Mapping[str, Bound]
     """Activations, CUDA graphs, the process, a multimodal encoder and the block held back: inside
     the engine's fraction."""
+    low: int
+    """Sum of the parts' low bounds."""
+    high: int
     shm: int
     """Shared memory of the container, at most: the same pool, but outside the fraction."""
-
-    @property
-    def low(self) -> int:
-        """Sum the low bounds of what is inside the fraction."""
-        return sum(part.low for part in self.parts.values())
-
-    @property
-    def high(self) -> int:
-        """Sum the high bounds of what is inside the fraction."""
-        return sum(part.high for part in self.parts.values())
 
 
 class OverheadRule(NamedTuple):
@@ -252,7 +245,12 @@ def overhead(request: FitRequest, batched: int, block_bytes: int) -> Overhead:
     if sees and not flag_on(request.flags, "language-model-only"):
         reason = "profiling of the multimodal encoder and its cache"
         parts["encoder_bytes"] = Bound(0, ENCODER_BYTES, reason)
-    return Overhead(parts, shm_bytes(request.shm_size))
+    return Overhead(
+        parts,
+        low=sum(part.low for part in parts.values()),
+        high=sum(part.high for part in parts.values()),
+        shm=shm_bytes(request.shm_size),
+    )
 
 
 def activations(model: Model, batched: int, low: OverheadRule, high: OverheadRule) -> Bound:
