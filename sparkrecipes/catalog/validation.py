@@ -45,7 +45,6 @@ def validate(paths: Sequence[Path], catalog: Catalog | None = None) -> Validatio
             seen[path] = None
     for path in seen:
         found += _file_problems(path, books.of(path))
-        found += _shadows(path, books.of(path))
     errors = any(problem.level == "error" for problem in found)
     return ValidationReport(valid=not errors, files=len(seen), problems=tuple(found))
 
@@ -66,23 +65,13 @@ def _inside(folder: Path) -> tuple[list[Path], list[Problem]]:
 def _catalog_files(folder: Path) -> Iterator[Path]:
     if folder.absolute().name in KINDS:
         yield from files(folder.parent, folder.absolute().name).values()
-    elif is_catalog(folder) or any((folder / kind).is_dir() for kind in KINDS):
+    elif is_catalog(folder):
         for kind in KINDS:
             yield from files(folder, kind).values()
         if (folder / DOES_NOT_RUN).is_file():
             yield folder / DOES_NOT_RUN
     else:
         yield from sorted(folder.glob(f"*{SUFFIX}"))
-
-
-def _shadows(path: Path, catalog: Catalog) -> Iterator[Problem]:
-    """Tell of a file in the user's folder that hides a shipped one."""
-    kind = path.absolute().parent
-    if catalog.user is None or kind.parent != catalog.user or kind.name == "locks":
-        return
-    if path.stem in files(catalog.root, kind.name):
-        message = f"it hides the shipped {BY_FOLDER[kind.name].word} of the same id"
-        yield _file_problem(path, "shadows", message, "rename it, or keep it on purpose")
 
 
 def _misplaced(folder: Path) -> Iterator[Problem]:

@@ -41,7 +41,6 @@ CHECKS: tuple[Callable[[CheckFacts], Iterator[Finding]], ...] = (
     memory.check_start_memory,
     memory.check_estimate_warnings,
     weights.check_weights,
-    weights.check_weights_pinned,
     weights.check_hub,
     weights.check_gated,
     weights.check_disk,

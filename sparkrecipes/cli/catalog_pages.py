@@ -11,7 +11,6 @@ from sparkrecipes.cli.printing import page, plain
 
 if TYPE_CHECKING:
     from sparkrecipes.schema.importing import ImportedRecipe
-    from sparkrecipes.schema.lock import PinReport
 
 
 @page("ImportedRecipe")
@@ -39,20 +38,3 @@ def _(answer: ImportedRecipe) -> None:
     if answer.saved_to:
         say(f"saved in {answer.saved_to}")
     say(f"Next: {answer.next}")
-
-
-@page("PinReport")
-def _(answer: PinReport) -> None:
-    """Print what each name is pinned to, and what it is now."""
-    for pin in answer.pins:
-        plain(f"{pin.state:9} {pin.what} {pin.name}: {pin.message}")
-        if pin.pinned:
-            plain(f"          pinned {pin.pinned}")
-        if pin.now and pin.now != pin.pinned:
-            plain(f"          now    {pin.now}")
-        if pin.repair and pin.state not in ("same", "pinned"):
-            plain(f"          {pin.repair}")
-    if answer.lock:
-        plain(f"lock: {answer.lock}")
-    plain(f"{answer.recipe_id}: {answer.state}")
-    plain(f"Next: {answer.next}")

@@ -18,9 +18,3 @@ def import_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--image", metavar="REF", help="the image, instead of the file's")
     parser.add_argument("--context", type=count, metavar="TOKENS", help="instead of the file's")
     parser.add_argument("--users", type=count, metavar="N", help="instead of the file's")
-
-
-def pin_arguments(parser: ArgumentParser) -> None:
-    """Whether the lock is written or compared, and where it lies."""
-    parser.add_argument("--check", action="store_true", help="compare, and write nothing")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write the lock here")

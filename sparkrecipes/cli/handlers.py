@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from sparkrecipes import operations as ops
 from sparkrecipes.cli.agent_handlers import AGENT_HANDLERS
-from sparkrecipes.cli.catalog_handlers import import_, pin
+from sparkrecipes.cli.catalog_handlers import import_
 from sparkrecipes.cli.progress import Display
 from sparkrecipes.cli.report_handlers import report
 from sparkrecipes.errors import Misuse
@@ -240,7 +240,6 @@ HANDLERS: dict[str, Callable[[Namespace], BaseModel]] = {
     "recommend": recommend,
     "validate": validate,
     "import": import_,
-    "pin": pin,
     "probe": probe,
     "fit": fit,
     "image": image,

@@ -27,8 +27,6 @@ def print_table(answer: Any) -> None:
         print("~ estimated, not measured: sparkrecipes fit RECIPE says how")
     if answer.note:
         print(answer.note)
-    for p in answer.left_out:
-        print(f"! left out: {p.file}:{p.line}:{p.column}: {p.message}")
     print("Next: sparkrecipes recommend agents")
 
 
@@ -38,13 +36,12 @@ def print_row(name: str, cells: Any, width: int) -> None:
 
 
 def named(recipe: Any) -> str:
-    """Name a recipe, with its status unless it was measured, and whose it is."""
+    """Name a recipe, with its status unless it was measured."""
+    if recipe.status == "measured":
+        return str(recipe.id)
     guess = estimate(recipe)
     slow = ", too slow to use" if guess and guess.usable is False else ""
-    notes = [] if recipe.status == "measured" else [f"{recipe.status}{slow}"]
-    if recipe.origin == "user":
-        notes.append("yours, hides the shipped one" if recipe.shadows else "yours")
-    return f"{recipe.id} ({', '.join(notes)})" if notes else str(recipe.id)
+    return f"{recipe.id} ({recipe.status}{slow})"
 
 
 def estimate(recipe: Any) -> Any:

@@ -11,22 +11,24 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import suppress
 from typing import Any
 
 from sparkrecipes.containers.docker import Answer, explain
-from sparkrecipes.containers.engine_api import engine_socket, pull_events
+from sparkrecipes.containers.engine_api import engine_socket, event
 from sparkrecipes.containers.local_images import local_image_platform
+from sparkrecipes.containers.puller import order
 from sparkrecipes.errors import LaunchFailed
 from sparkrecipes.images import engine_auth, parse_reference
 from sparkrecipes.schema.transfer import Transfer
 
 PULL_LIMIT_S = 4 * 3600.0
-"""Longest pull: 20 GB at 1.5 MB/s. What Docker keeps of an ended one makes a second one short."""
+"""Longest pull: 20 GB at 1.5 MB/s."""
 
 HELPER_TIMEOUT_S = 5.0
 REPORT_EVERY_S = 0.5
@@ -90,7 +92,7 @@ def pull_image(
 def pull_failure(answer: Answer, reference: str, recipe_id: str) -> LaunchFailed:
     """Say why a pull failed, and that what is here stays."""
     said = explain(answer, {"image": reference, "recipe": recipe_id})
-    again = f"run again, finished layers are kept: sparkrecipes install {recipe_id}"
+    again = f"run again: sparkrecipes install {recipe_id}"
     broken = said.code in ("docker_timeout", "no_network")
     return LaunchFailed(said.message, code=said.code, repair=again if broken else said.repair)
 
@@ -98,18 +100,22 @@ def pull_failure(answer: Answer, reference: str, recipe_id: str) -> LaunchFailed
 def pull_by_engine(
     socket: str, reference: str, platform: str, seen: Layers, timeout_s: float
 ) -> Answer:
-    """Pull through the engine's API, and answer as its command line would."""
-    wanted = parse_reference(reference)
-    auth = engine_auth(wanted.registry, timeout_s=HELPER_TIMEOUT_S)
-    deadline = time.monotonic() + timeout_s
-    with closing(pull_events(socket, wanted, platform, auth)) as events:
-        for event in events:
-            if "error" in event:
-                return Answer(1, "", str(event["error"]))
-            seen.read_event(event)
-            if time.monotonic() > deadline:
-                return Answer(124, "", f"docker pull: timed out after {timeout_s:g} s")
-    return Answer(0, "", "")
+    """Pull through the engine's API, in a process of its own, and answer as a command would."""
+    registry = parse_reference(reference).registry
+    auth = engine_auth(registry, timeout_s=HELPER_TIMEOUT_S)
+    errors: list[str] = []
+
+    def read(line: str) -> None:
+        said = event(line)
+        if "error" in said:
+            errors.append(str(said["error"]))
+        else:
+            seen.read_event(said)
+
+    argv = (sys.executable, "-P", "-m", "sparkrecipes.containers.puller")
+    told = order(socket, reference, platform, auth, timeout_s)
+    answer = follow(argv, read, timeout_s, told=told)
+    return Answer(1, "", errors[-1]) if errors else answer
 
 
 class Layers:
@@ -179,8 +185,18 @@ class Layers:
         )
 
 
-def follow(argv: Sequence[str], read: Callable[[str], None], timeout_s: float) -> Answer:
+def follow(
+    argv: Sequence[str], read: Callable[[str], None], timeout_s: float, *, told: str = ""
+) -> Answer:
     """Run a command and read its lines as they come; it is ended after a time.
+
+    It has a session of its own: what ends this process (kill -9, a closed terminal) ends it not.
+
+    Args:
+        argv: The program and its arguments.
+        read: Called with each line.
+        timeout_s: After this it is ended.
+        told: What it reads from its stdin.
 
     Returns:
         Its exit code and last lines; a program that is not there or does not end is an answer too.
@@ -188,11 +204,12 @@ def follow(argv: Sequence[str], read: Callable[[str], None], timeout_s: float) -
     try:
         process = subprocess.Popen(
             list(argv),
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
+            start_new_session=True,
         )
     except (FileNotFoundError, PermissionError):
         return Answer(127, "", f"{argv[0]}: command not found")
@@ -202,6 +219,7 @@ def follow(argv: Sequence[str], read: Callable[[str], None], timeout_s: float) -
     last: deque[str] = deque(maxlen=LAST_LINES)
     try:
         with process:
+            tell(process, told)
             for line in process.stdout or ():
                 last.append(line.rstrip("\n"))
                 read(last[-1])
@@ -213,6 +231,14 @@ def follow(argv: Sequence[str], read: Callable[[str], None], timeout_s: float) -
     if late.is_set():
         return Answer(124, "", f"{' '.join(argv[:2])}: timed out after {timeout_s:g} s")
     return Answer(process.returncode, "", "\n".join(last))
+
+
+def tell(process: subprocess.Popen[str], told: str) -> None:
+    """Give a command its input; one that has ended already says itself why."""
+    with suppress(BrokenPipeError):
+        if process.stdin:
+            process.stdin.write(told)
+            process.stdin.close()
 
 
 def end_late(process: subprocess.Popen[str], late: threading.Event) -> None:

@@ -57,9 +57,7 @@ class Diary:
         """Note that a step of the walk begins."""
         self.step_began = time.monotonic()
         self.log(f"{step} ...")
-        before = self.now.servers_before
-        if step == LAUNCH and before is None:
-            before = self.servers()
+        before = self.servers() if step == LAUNCH else self.now.servers_before
         self.update(
             at_once=True,
             step=step,

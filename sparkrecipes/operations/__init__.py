@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from sparkrecipes.operations.importation import import_recipe
     from sparkrecipes.operations.installation import install
     from sparkrecipes.operations.launching import launch
-    from sparkrecipes.operations.pinning import pin_recipe
     from sparkrecipes.operations.preflight import check_image, check_recipe, render_command
     from sparkrecipes.operations.readiness import wait_until_ready
     from sparkrecipes.operations.recipes import get_recipe, list_recipes, validate_recipe
@@ -56,7 +55,6 @@ __all__ = [
     "list_recipes",
     "list_rounds",
     "list_servers",
-    "pin_recipe",
     "probe_machine",
     "recommend",
     "rehearse",
@@ -72,7 +70,6 @@ __all__ = [
 MODULES = {
     "recipes": ("list_recipes", "get_recipe", "validate_recipe"),
     "importation": ("import_recipe",),
-    "pinning": ("pin_recipe",),
     "sizing": ("recommend", "estimate_memory"),
     "servers": (
         "probe_machine",

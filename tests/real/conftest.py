@@ -80,7 +80,14 @@ def docker_engine() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def tiny_image(docker_engine: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return an image of 2 MB that answers as an engine does."""
-    root = tmp_path_factory.mktemp("rootfs")
+    entry = 'ENTRYPOINT ["/start.sh"]'
+    layer = tiny_layer(tmp_path_factory.mktemp("rootfs"))
+    docker("import", "--change", entry, "-", TINY_IMAGE, stdin=layer)
+    return TINY_IMAGE
+
+
+def tiny_layer(root: Path) -> bytes:
+    """Return the files of the tiny image as a tar: its only layer."""
     shutil.copytree(HERE / "tiny_server", root, dirs_exist_ok=True)
     (root / "bin").mkdir()
     shutil.copy("/bin/busybox", root / "bin" / "busybox")
@@ -89,9 +96,7 @@ def tiny_image(docker_engine: str, tmp_path_factory: pytest.TempPathFactory) -> 
     tar = subprocess.run(
         ["tar", "-C", str(root), "-c", "."], stdout=subprocess.PIPE, check=True, timeout=60
     )
-    entry = 'ENTRYPOINT ["/start.sh"]'
-    docker("import", "--change", entry, "-", TINY_IMAGE, stdin=tar.stdout)
-    return TINY_IMAGE
+    return tar.stdout
 
 
 @pytest.fixture(scope="session")

@@ -58,12 +58,12 @@ class RegistryGate:
             self.held, self.sent, self.requests = set(), {}, []
             self.let_go.set()
 
-    def count(self, path: str, size: int) -> None:
-        """Count bytes of a blob."""
+    def count(self, counts: dict[str, int], path: str, size: int) -> None:
+        """Count bytes of a blob into what was counted into when its request came."""
         if "/blobs/" in path:
             digest = path.rpartition("/")[2]
             with self.lock:
-                self.sent[digest] = self.sent.get(digest, 0) + size
+                counts[digest] = counts.get(digest, 0) + size
 
 
 class GateServer(ThreadingHTTPServer):
@@ -127,12 +127,13 @@ class Handler(BaseHTTPRequestHandler):
     def send(self, answer: http.client.HTTPResponse, length: int) -> None:
         """Stream a body; the second half of what is held comes when it is let go."""
         gate, sent = self.server.gate, 0
+        counts = gate.sent
         while piece := answer.read(PIECE_BYTES):
             if self.path.rpartition("/")[2] in gate.held and sent >= length // 2:
                 gate.let_go.wait(60)
             self.wfile.write(piece)
             sent += len(piece)
-            gate.count(self.path, len(piece))
+            gate.count(counts, self.path, len(piece))
 
     def handle(self) -> None:
         """Serve; a client that leaves in the middle is no error here."""
