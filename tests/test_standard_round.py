@@ -32,6 +32,7 @@ from tests.support.replay_server import (
     stream,
 )
 from tests.support.scripted_round import codes, good, measure
+from tests.support.timing_retry import measured
 from tests.support.timing_server import TimingServer
 
 FILE = Path(sr.__file__)
@@ -49,6 +50,7 @@ def what_it_did(log: list[dict[str, Any]], tokens: int) -> tuple[float, float]:
     return ttft, speed
 
 
+@measured
 def test_figures_are_those_of_a_server_of_known_timing() -> None:
     """TTFT, decode, per user, aggregate and prefill, against what the server wrote and when."""
     with TimingServer("t80-r500-words") as server:
@@ -75,6 +77,7 @@ def test_figures_are_those_of_a_server_of_known_timing() -> None:
     assert [] == data["warnings"]
 
 
+@measured
 def test_speculation_and_reasoning_do_not_move_the_true_figures() -> None:
     """Three tokens an event, half of them reasoning: the true speed still, TTFO apart from TTFT."""
     with TimingServer("t60-r600-c3-k150-words") as server:
