@@ -1,18 +1,23 @@
 """The round against a real vLLM on the CPU, with speculation and a reasoning parser on."""
 
+from __future__ import annotations
+
 import json
 import os
+import re
 import signal
 import subprocess
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
+from sparkrecipes.standard_round import Ask, Client, Endpoint, Limits, writing_prompt
 from tests.real.conftest import CommandLine, free_port
 
 pytestmark = pytest.mark.real
@@ -119,6 +124,78 @@ def test_the_round_agrees_with_the_engines_own_counters(
         measured["server"]["engine"],
         measured["server"]["engine_version"],
     )
+
+
+def histogram(url: str, name: str) -> Histogram:
+    """Read one of the engine's histograms: its sum, its count, and how many lie up to each edge."""
+    with urllib.request.urlopen(f"{url}/metrics", timeout=10) as answer:
+        page = answer.read().decode()
+    edges: dict[float, float] = {}
+    for edge, value in re.findall(rf'^{name}_bucket{{.*?le="([^"]+)".*?}} (\S+)', page, re.M):
+        edges[float(edge)] = edges.get(float(edge), 0.0) + float(value)
+    total, count = (
+        sum(map(float, re.findall(rf"^{name}_{end}{{.*?}} (\S+)", page, re.M)))
+        for end in ("sum", "count")
+    )
+    return Histogram(total, count, edges)
+
+
+class Histogram(NamedTuple):
+    """A Prometheus histogram."""
+
+    total: float
+    count: float
+    edges: dict[float, float]
+
+    def since(self, before: Histogram) -> Histogram:
+        """What was added since another reading."""
+        edges = {edge: n - before.edges.get(edge, 0.0) for edge, n in self.edges.items()}
+        return Histogram(self.total - before.total, self.count - before.count, edges)
+
+
+TTFT, ITL, E2E = (
+    f"vllm:{name}_seconds"
+    for name in ("time_to_first_token", "inter_token_latency", "e2e_request_latency")
+)
+
+
+def test_times_agree_with_the_engines_own_histograms(vllm: str) -> None:
+    """TTFT and gaps within what a histogram resolves, sums within what the network adds.
+
+    Six requests, one after the other, read by the client alone: so that each of the engine's
+    figures is one of ours.
+    """
+    client = Client(Endpoint.parse(vllm), MODEL, None, Limits())
+    client.ask(Ask(writing_prompt()), "warm-up")
+    before = {name: histogram(vllm, name) for name in (TTFT, ITL, E2E)}
+    counters = counted(vllm)
+    readings = [client.ask(Ask(writing_prompt(n)), "one").reading for n in range(6)]
+    time.sleep(1)
+    made = difference(counters, counted(vllm))
+    engine = {name: histogram(vllm, name).since(before[name]) for name in before}
+    assert all(reading.ok for reading in readings)
+    assert made["generated"] == sum(reading.completion_tokens for reading in readings)
+
+    firsts = [reading.ttft_s or 0.0 for reading in readings]
+    assert len(firsts) == engine[TTFT].count
+    within_a_bucket(firsts, engine[TTFT])
+    assert engine[TTFT].total - 0.001 <= sum(firsts) <= engine[TTFT].total + 6 * 0.05
+    wholes = [reading.e2e_s or 0.0 for reading in readings]
+    assert sum(wholes) == pytest.approx(engine[E2E].total, rel=0.05, abs=0.1)
+    between = sum(wholes) - sum(firsts)
+    assert between == pytest.approx(engine[ITL].total, rel=0.05)
+    gaps = sum(len(reading.gaps_s) for reading in readings)
+    assert gaps == pytest.approx(engine[ITL].count, rel=0.05)
+    assert between / gaps == pytest.approx(engine[ITL].total / engine[ITL].count, rel=0.05)
+
+
+def within_a_bucket(values: list[float], engine: Histogram) -> None:
+    """Each value lies where the engine counted it, or in the next bucket: it travelled since."""
+    edges = sorted(engine.edges)
+    for edge, following in pairwise(edges):
+        seen = sum(value <= edge for value in values)
+        later = sum(value <= following for value in values)
+        assert seen <= engine.edges[edge] <= later, (edge, values, engine)
 
 
 def test_speed_and_first_token_are_those_of_the_stream(
