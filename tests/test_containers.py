@@ -181,6 +181,14 @@ def test_no_secret_is_repeated_from_an_error() -> None:
     assert "bad value" in said.message
 
 
+def test_a_key_that_somebody_chose_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has no shape to know it by, but it stands in this environment: its value is taken out."""
+    monkeypatch.setenv("VLLM_API_KEY", "correct horse battery")
+    monkeypatch.setenv("SHORT_TOKEN", "the")
+    said = explain(Answer(125, "", "docker: the engine wants correct horse battery staple\n"))
+    assert said.message.endswith("docker says: the engine wants [removed] staple)")
+
+
 # Launch
 
 

@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 from sparkrecipes.commands import CATALOG_LABEL, DIGEST_LABEL, LABEL, SETTINGS_LABEL
 from sparkrecipes.containers.docker import Answer, docker, explain
-from sparkrecipes.diagnosis import redact
+from sparkrecipes.containers.secrecy import without_secrets
 from sparkrecipes.errors import Unknown
 from sparkrecipes.schema.serving import Server
 
@@ -144,7 +144,7 @@ def read(item: dict[str, Any]) -> Container:
         base_url=published_url(item),
         labels=labels,
         created_at=str(item.get("Created") or ""),
-        error=redact(str(state.get("Error") or "")),
+        error=without_secrets(str(state.get("Error") or "")),
     )
 
 

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sparkrecipes.diagnosis import redact
+from sparkrecipes.containers.secrecy import without_secrets
 
 TIMEOUT_S = 30.0
 """For what the engine answers from its own state."""
@@ -283,7 +283,7 @@ def reason_of(answer: Answer) -> str:
     lines = [line for line in answer.stderr.splitlines() if not NOT_A_REASON.search(line)]
     if not lines:
         return ""
-    reason = redact(lines[-1].strip())
+    reason = without_secrets(lines[-1].strip())
     for prefix in ("docker: ", "Error response from daemon: "):
         reason = reason.removeprefix(prefix)
     return reason[:LONGEST_REASON]

@@ -11,7 +11,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from sparkrecipes.diagnosis import redact
+from sparkrecipes.containers.secrecy import without_secrets
 from sparkrecipes.schema.engine import Engine
 from sparkrecipes.schema.recipe import Recipe
 
@@ -227,4 +227,4 @@ def error_message(answer: httpx2.Response) -> str:
     inner = body.get("error")
     message = inner.get("message") if isinstance(inner, dict) else inner
     said = message or body.get("message") or body.get("detail") or answer.text
-    return redact(" ".join(str(said).split()))[:LONGEST_MESSAGE]
+    return without_secrets(" ".join(str(said).split()))[:LONGEST_MESSAGE]

@@ -9,7 +9,7 @@ from pathlib import PurePath
 from sparkrecipes.commands import LABEL, container_name
 from sparkrecipes.containers.description import Container, inspect, inspect_one, is_gone, unknown
 from sparkrecipes.containers.docker import UNREACHABLE, Answer, docker, explain
-from sparkrecipes.diagnosis import redact
+from sparkrecipes.containers.secrecy import without_secrets
 from sparkrecipes.errors import Misuse, Refused, ServerError, Unknown
 from sparkrecipes.schema.serving import Server, ServerList, ServerLogs, Stopped
 
@@ -110,7 +110,7 @@ def log_tail(container_id: str, lines: int) -> tuple[str, ...]:
     answer = docker("logs", "--tail", str(wanted), container_id, merge_stderr=True)
     if not answer.ok:
         raise unknown(Answer(answer.exit_code, "", answer.stderr or answer.stdout))
-    shown = redact(answer.stdout).replace("\r\n", "\n").removesuffix("\n").split("\n")
+    shown = without_secrets(answer.stdout).replace("\r\n", "\n").removesuffix("\n").split("\n")
     return tuple(shown_line(line) for line in shown if line)[-wanted:]
 
 

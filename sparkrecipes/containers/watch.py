@@ -155,7 +155,12 @@ def ended(container: Container | None, server: Server) -> Seen | None:
     """Say what a container's state means for waiting; None where it may still get ready."""
     see = f"see: sparkrecipes logs {server.recipe_id}"
     if container is None:
-        return Seen("failed", "gone", "the container was removed while it was waited for")
+        return Seen(
+            "failed",
+            "gone",
+            "the container was removed while it was waited for",
+            "who removes containers? see: docker events --since 10m --filter event=destroy",
+        )
     if container.restarts - server.restarts >= CRASH_LOOP_RESTARTS:
         return Seen(
             "failed",

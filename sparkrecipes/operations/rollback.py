@@ -51,8 +51,11 @@ class JournaledWalk(Walk):
             if not isinstance(cause, SparkRecipesError):
                 raise
             raise InstallFailed(err.step, cause, self.kept, repair=repair) from cause
-        except BaseException:
+        except BaseException as err:
             self.undo(server, None)
+            kept = f", kept: {'; '.join(self.kept)}" if self.kept else ""
+            again = f"go on with: sparkrecipes install {server.recipe_id}"
+            err.add_note(f"removed {server.name}{kept}; {again}")
             raise
 
     def undo(self, server: Server, err: InstallFailed | None) -> str:

@@ -91,7 +91,7 @@ def tiny_layer(root: Path) -> bytes:
     shutil.copytree(HERE / "tiny_server", root, dirs_exist_ok=True)
     (root / "bin").mkdir()
     shutil.copy("/bin/busybox", root / "bin" / "busybox")
-    for name in ("sh", "nc", "head", "sleep", "printf"):
+    for name in ("sh", "nc", "head", "sleep", "printf", "tail"):
         (root / "bin" / name).symlink_to("busybox")
     tar = subprocess.run(
         ["tar", "-C", str(root), "-c", "."], stdout=subprocess.PIPE, check=True, timeout=60
@@ -150,6 +150,7 @@ class CommandLine:
             catalog: The catalog and its machine; None: the shipped ones.
         """
         self.program = [sys.executable, "-m", "sparkrecipes"]
+        self.said = ""
         self.env = {
             **{key: value for key, value in os.environ.items() if not key.startswith("HF_")},
             "HOME": str(home),
@@ -184,5 +185,6 @@ class CommandLine:
         )
         assert code in (None, done.returncode), f"{args}: {done.stdout}\n{done.stderr}"
         assert "Traceback" not in done.stderr, done.stderr
+        self.said = done.stdout + done.stderr
         answer: dict[str, Any] = json.loads(done.stdout)
         return answer

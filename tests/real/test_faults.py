@@ -1,78 +1,43 @@
 """Faults of a whole install on a real Docker Engine: what the user sees, and that nothing is left.
 
-The engine is the tiny server of two megabytes, which plays each fault in a second or two.
+Exit code, code and words of each are those of the table in ``docs/faults.md``. Every test runs
+beside a container and a volume of somebody else, with planted secrets.
 """
 
 import json
 import os
 import signal
 import socket
-import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
-from tests.real.conftest import TINY_IMAGE, CommandLine, docker, free_port
-from tests.support.fault_table import faults
+from tests.real.conftest import TINY_IMAGE, docker, free_port
+from tests.real.fault_bench import KEY, NAME, RECIPE, FaultBench, everything, inspected
 
 pytestmark = pytest.mark.real
 
-RECIPE = "tiny-qwen3-bf16-vllm-ngram"
-NAME = f"sparkrecipes-{RECIPE}"
-SECRET = "hf_PlantedSecretPlantedSecret0123456"
+OTHER = "other-qwen3"
 
 
 @pytest.fixture
-def recipe(tiny_image: str, tiny_catalog: Path) -> dict[str, Any]:
-    """The recipe as it is, served by the tiny server; ``write`` puts it into the catalog."""
-    fields: dict[str, Any] = yaml.safe_load(
-        (tiny_catalog / "recipes" / f"{RECIPE}.yaml").read_text()
-    )
-    fields["image"]["reference"] = tiny_image
-    fields |= {"weights": None, "flags": [], "speculative": None, "startup_timeout_s": 10}
-    return fields
-
-
-@pytest.fixture
-def sparkrecipes(docker_engine: str, tiny_catalog: Path, tmp_path: Path) -> Iterator[CommandLine]:
-    """The command line, beside a container of somebody else, with a planted secret."""
-    cli = CommandLine(tmp_path, tiny_catalog)
-    cli.env |= {
-        "HF_TOKEN": SECRET,
-        "VLLM_API_KEY": SECRET,
-        "XDG_STATE_HOME": str(tmp_path / "state"),
-    }
-    stranger = docker("run", "-d", TINY_IMAGE)
-    yield cli
-    assert "true" == docker("inspect", "--format", "{{.State.Running}}", stranger)
-    docker("rm", "--force", stranger, NAME, check=False)
-    written = [file for name in ("state", "data") for file in (tmp_path / name).rglob("*")]
-    assert not [file for file in written if file.is_file() and SECRET in file.read_text()]
-
-
-def fails(
-    cli: CommandLine, recipe: dict[str, Any], *args: str, fault: str, **env: str
-) -> dict[str, Any]:
-    """Install with a fault: exit code, code and words are those of the table, with a repair."""
-    write(cli, recipe, **env)
-    port = () if "--port" in args else ("--port", str(free_port()))
-    row = faults()[fault]
-    error: dict[str, Any] = cli("install", RECIPE, *port, *args, code=row.exits[0])["error"]
-    assert error["code"] in row.codes, error
-    assert [] == [words for words in row.words if words not in error["message"] + error["repair"]]
-    assert error["repair"]
-    assert SECRET not in json.dumps(error)
-    return error
-
-
-def write(cli: CommandLine, recipe: dict[str, Any], **env: str) -> None:
-    """Write the recipe into the test's catalog."""
-    path = Path(cli.env["SPARKRECIPES_CATALOG"]) / "recipes" / f"{RECIPE}.yaml"
-    path.write_text(yaml.safe_dump({**recipe, "env": env}))
+def bench(tiny_image: str, tiny_catalog: Path, tmp_path: Path) -> Iterator[FaultBench]:
+    """The command line beside somebody else's things; after the test all of them are as before."""
+    stranger = docker("run", "-d", "-v", "/data", tiny_image)
+    before = everything()
+    bench = FaultBench(tmp_path, tiny_catalog)
+    try:
+        yield bench
+        bench.left_no_secret()
+        after = everything()
+    finally:
+        docker("rm", "--force", "--volumes", stranger)
+        docker("rm", "--force", NAME, f"sparkrecipes-{OTHER}", check=False)
+    assert before == after
+    assert before["containers"]
+    assert before["volumes"]
 
 
 def none_left() -> None:
@@ -81,84 +46,201 @@ def none_left() -> None:
 
 
 @pytest.mark.parametrize(
-    ("env", "fault"),
+    ("mode", "fault"),
     [
-        ({"MODE": "exits"}, "engine ends at once"),
-        ({"MODE": "silent"}, "engine hangs while loading"),
-        ({"MODE": "wedged"}, "engine hangs when asked"),
-        ({"MODEL": "other"}, "engine serves another model"),
+        ("exits", "engine ends at once"),
+        ("silent", "engine hangs while loading"),
+        ("wedged", "engine hangs when asked"),
+        ("noise", "engine answers with noise"),
+        ("base", "engine refuses to chat"),
+        ("locked", "engine wants another key"),
     ],
 )
-def test_an_engine_that_does_not_get_ready(
-    sparkrecipes: CommandLine, recipe: dict[str, Any], env: dict[str, str], fault: str
-) -> None:
-    """Each has its own name; the container that this install made is removed."""
-    model = {"MODEL": recipe["served_model_name"]}
-    error = fails(sparkrecipes, recipe, fault=fault, **(model | env))
+def test_an_engine_that_does_not_get_ready(bench: FaultBench, mode: str, fault: str) -> None:
+    """Each has its own name; the container that this install made is removed, its log is kept."""
+    bench.write(mode=mode)
+    error = bench.fails(fault)
     assert error["message"].startswith("wait: ")
+    none_left()
+    log = bench.home / "state" / "sparkrecipes" / "installs" / f"{RECIPE}.log"
+    assert f"log {log}" in error["message"]
+    assert "Starting to load model" in log.read_text()
+
+
+def test_the_first_error_is_told_and_the_kept_log_is_diagnosed(bench: FaultBench) -> None:
+    """The container is gone with its log, so the next command reads the one that was kept."""
+    bench.write(mode="exits")
+    error = bench.fails("engine ends at once")
+    assert "ValueError: no kernel for this GPU" in error["message"]
+    command = error["repair"].partition(": sparkrecipes ")[2].split()
+    assert "diagnose" == command[0]
+    assert "ValueError: no kernel" in bench(*command, code=3)["first_error"]
+
+
+def test_another_model_answers(bench: FaultBench) -> None:
+    """Its name is given."""
+    bench.write(env={"MODEL": "other"})
+    bench.fails("engine serves another model")
     none_left()
 
 
-def test_a_port_that_is_taken(sparkrecipes: CommandLine, recipe: dict[str, Any]) -> None:
+def test_a_port_that_is_taken(bench: FaultBench) -> None:
     """Found before anything is fetched or started."""
+    bench.write()
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
         holder.listen()
         port = str(holder.getsockname()[1])
-        error = fails(sparkrecipes, recipe, "--port", port, fault="port taken")
-    assert port in error["message"]
+        assert port in bench.fails("port taken", "--port", port)["message"]
     none_left()
 
 
-def test_a_name_that_is_taken(sparkrecipes: CommandLine, recipe: dict[str, Any]) -> None:
-    """A container of somebody else has it: it is named and left alone."""
+def test_a_port_that_is_taken_after_the_check(bench: FaultBench) -> None:
+    """Docker finds it: the container that it made and could not start is removed."""
+    bench.write()
+    port = str(free_port())
+    holder = docker("run", "-d", "-p", f"127.0.0.1:{port}:8000", TINY_IMAGE)
+    try:
+        error = bench.fails("port taken after the check", "--port", port, "--force")
+    finally:
+        docker("rm", "--force", holder)
+    assert error["message"].startswith("launch: ")
+    none_left()
+
+
+def test_another_model_that_is_in_the_way(bench: FaultBench) -> None:
+    """It has the port: it is named, and goes on as it was."""
+    bench.write()
+    bench.write(OTHER)
+    port = str(free_port())
+    made = bench("launch", OTHER, "--port", port)
+    error = bench.fails("port taken by another model", "--port", port)
+    assert f"sparkrecipes stop {OTHER}" in error["repair"]
+    (running,) = bench("status")["servers"]
+    assert made | {"state": "running"} == running
+    assert bench("stop", OTHER)["stopped"]
+
+
+def test_a_name_that_is_taken(bench: FaultBench) -> None:
+    """A container of somebody else has it: it is named and left alone, forced or not."""
+    bench.write()
     made = docker("run", "-d", "--name", NAME, TINY_IMAGE)
-    error = fails(sparkrecipes, recipe, fault="name taken")
-    assert TINY_IMAGE in error["message"]
+    bench.fails("name taken")
+    bench.fails("name taken", "--force")
     assert "true" == docker("inspect", "--format", "{{.State.Running}}", made)
     docker("rm", "--force", made)
 
 
-def started(cli: CommandLine, *args: str) -> subprocess.Popen[bytes]:
-    """Begin an install and return when its container is there."""
-    process = subprocess.Popen(
-        [*cli.program, "install", RECIPE, "--port", str(free_port()), *args],
-        env=cli.env,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        cwd=cli.env["HOME"],
-    )
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline and not docker("ps", "--quiet", "--filter", f"name=^{NAME}$"):
-        time.sleep(0.1)
-    return process
+def test_a_gpu_that_docker_cannot_give(bench: FaultBench) -> None:
+    """Blocked by the check; forced, Docker's own words are explained, and nothing half made."""
+    machine = Path(bench.env["SPARKRECIPES_MACHINE"])
+    fields = yaml.safe_load(machine.read_text())
+    fields["gpu"] = {"name": "GB10", "compute_capability": "12.1", "docker_gpus": "all"}
+    machine.write_text(yaml.safe_dump(fields))
+    bench.write()
+    bench.fails("no NVIDIA toolkit")
+    forced = bench.fails("no NVIDIA toolkit, and forced", "--force")
+    assert "could not select device driver" in forced["message"]
+    none_left()
 
 
-def test_a_killed_install_is_gone_on_with(
-    sparkrecipes: CommandLine, recipe: dict[str, Any]
-) -> None:
+def test_a_container_that_is_killed_while_loading(bench: FaultBench) -> None:
+    """137 and no limit of its own: the host ran out of memory, or somebody killed it."""
+    bench.write(mode="silent", startup_timeout_s=60)
+    with bench.installing() as install:
+        docker("kill", NAME)
+        install.fails("container killed while loading")
+    none_left()
+
+
+def test_a_container_that_goes_over_its_own_limit(bench: FaultBench) -> None:
+    """A real OOM kill: somebody gave it a limit, and the kernel kept to it."""
+    bench.write(mode="hungry", startup_timeout_s=60)
+    with bench.installing() as install:
+        docker("update", "--memory", "24m", "--memory-swap", "24m", NAME)
+        install.fails("container over its own memory limit")
+    none_left()
+
+
+def test_a_container_that_docker_starts_again_and_again(bench: FaultBench) -> None:
+    """Our policy is "no"; where somebody changed it, the loop is seen and not waited out."""
+    bench.write(mode="dies", startup_timeout_s=60)
+    with bench.installing() as install:
+        assert "no" == inspected(NAME)[0]["HostConfig"]["RestartPolicy"]["Name"]
+        docker("update", "--restart", "always", NAME)
+        install.fails("crash loop")
+    none_left()
+
+
+def test_a_container_that_somebody_removes(bench: FaultBench) -> None:
+    """It is not waited for any longer."""
+    bench.write(mode="silent", startup_timeout_s=60)
+    with bench.installing() as install:
+        docker("rm", "--force", NAME)
+        install.fails("container removed while loading")
+
+
+def test_an_install_that_is_interrupted(bench: FaultBench) -> None:
+    """Ctrl-C: exit 130, and the container that it made is removed."""
+    bench.write(mode="silent", startup_timeout_s=60)
+    with bench.installing() as install:
+        install.process.send_signal(signal.SIGINT)
+        out, err = install.process.communicate(timeout=60)
+    # Python may end by the signal itself, which a shell shows as 130 too.
+    assert install.process.returncode in (130, -signal.SIGINT), out + err
+    error = json.loads(out)["error"]
+    assert "interrupted" == error["code"]
+    assert f"removed {NAME}" in error["message"]
+    assert f"sparkrecipes install {RECIPE}" in error["message"]
+    bench.holds_no_secret(out + err)
+    none_left()
+
+
+def test_a_killed_install_is_gone_on_with(bench: FaultBench) -> None:
     """Its container still loads: the next one waits for it, and removes it where that fails."""
-    write(sparkrecipes, {**recipe, "startup_timeout_s": 60}, MODE="silent")
-    process = started(sparkrecipes)
-    time.sleep(1.0)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait(10)
-    assert docker("ps", "--quiet", "--filter", f"name=^{NAME}$")
-    error = fails(sparkrecipes, recipe, fault="engine hangs while loading", MODE="silent")
+    bench.write(mode="silent", startup_timeout_s=60)
+    with bench.installing() as install:
+        os.kill(install.process.pid, signal.SIGKILL)
+        install.process.wait(10)
+    made = inspected(NAME)[0]["Id"]
+    bench.write(mode="silent")
+    error = bench.fails("engine hangs while loading")
     assert error["message"].startswith("wait: ")
+    assert f"rm {made}" in (bench.home / "calls").read_text()
     none_left()
 
 
-def test_a_container_that_is_killed_and_two_installs_at_once(
-    sparkrecipes: CommandLine, recipe: dict[str, Any]
-) -> None:
-    """The second is refused and names the first; the first sees that its container was killed."""
-    write(sparkrecipes, {**recipe, "startup_timeout_s": 60}, MODE="silent")
-    process = started(sparkrecipes)
-    refused = sparkrecipes("install", RECIPE, code=1)["error"]
-    assert "install_running" == refused["code"]
-    assert RECIPE in refused["message"]
-    docker("kill", NAME)
-    assert 1 == process.wait(30)
-    none_left()
+def test_two_installs_at_once(bench: FaultBench) -> None:
+    """The second is refused and names the first, which goes on."""
+    bench.write(mode="silent", startup_timeout_s=60)
+    with bench.installing() as install:
+        assert RECIPE in bench.fails("two installs at once")["message"]
+        assert install.process.poll() is None
+        assert inspected(NAME)[0]["State"]["Running"]
+
+
+def test_the_key_is_where_the_engine_reads_it_and_nowhere_else(bench: FaultBench) -> None:
+    """Passed by name: in the container's environment, not in a label, an argument or a mount."""
+    bench.write()
+    bench("launch", RECIPE, "--port", str(free_port()))
+    (item,) = inspected(NAME)
+    assert f"VLLM_API_KEY={KEY}" in item["Config"]["Env"]
+    told = " ".join(item["Config"]["Env"])
+    assert "HF_TOKEN" not in told
+    assert "PROXY" not in told
+    bench.left_no_secret()
+    assert bench("wait", RECIPE)["base_url"]
+    assert bench("stop", RECIPE)["stopped"]
+
+
+def test_what_is_launched_is_what_command_shows(bench: FaultBench) -> None:
+    """The arguments of the one ``docker run`` are those of ``command``, item for item."""
+    bench.write(flags=["--a=b c", '--d="e"'])
+    port = str(free_port())
+    shown = bench("command", RECIPE, "--port", port)["argv"]
+    bench("launch", RECIPE, "--port", port)
+    runs = [line for line in (bench.home / "calls").read_text().splitlines() if line[:4] == "run "]
+    assert [" ".join(shown[1:])] == runs
+    (item,) = inspected(NAME)
+    assert item["Config"]["Cmd"] == shown[shown.index(TINY_IMAGE) + 1 :]
+    assert bench("stop", RECIPE)["stopped"]

@@ -150,7 +150,7 @@ def test_docker_makes_the_container_that_is_written(
     published = [{"HostIp": "127.0.0.1", "HostPort": "8000"}]
     assert {f"{engine.container_port}/tcp": published} == host["PortBindings"]
     assert [(-1, [["gpu"]])] == [(d["Count"], d["Capabilities"]) for d in host["DeviceRequests"]]
-    assert {f"{name}={value}" for name, value in recipe.env.items()} <= set(config["Env"])
+    assert {f"{name}={value}" for name, value in recipe.env.items()} <= set(config["Env"] or [])
     assert (False, "default", "") == (host["Privileged"], host["NetworkMode"], host["PidMode"])
     mounts = host["Mounts"]
     assert all(mount.get("ReadOnly") for mount in mounts if mount["Type"] == "bind")

@@ -14,6 +14,16 @@ case "$path" in
 /v1/models) body='{"object":"list","data":[{"id":"'${MODEL:-tiny}'","object":"model"}]}' ;;
 *) body='{"choices":[{"index":0,"message":{"role":"assistant","content":"one two three"}}]}' ;;
 esac
-[ "$MODE" = wedged ] && [ "$method" = POST ] && sleep 600
-printf 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %s\r\n' "${#body}"
+status='200 OK'
+case "$MODE $method" in
+'wedged POST') sleep 600 ;;
+'noise POST') body='{"choices":[{"message":{"content":"!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!"}}]}' ;;
+'base POST')
+    status='400 Bad Request'
+    body='{"error":{"message":"you must provide a chat template if the tokenizer does not define one"}}'
+    ;;
+'locked GET') [ "$path" = /health ] || status='401 Unauthorized' ;;
+esac
+printf 'HTTP/1.1 %s\r\n' "$status"
+printf 'Content-Type: application/json\r\nContent-Length: %s\r\n' "${#body}"
 printf 'Connection: close\r\n\r\n%s' "$body"
