@@ -213,3 +213,16 @@ def test_install_without_docker_answers_with_the_blocker(
     code, answer = run(capsys, "install", AGENTS_PICK, "--offline")
     assert (1, "blocked") == (code, answer["error"]["code"])
     assert "there is no Docker here" in answer["error"]["message"]
+
+
+@pytest.mark.parametrize("command", ["show", "fit", "check"])
+def test_a_line_in_a_pipe_ends_with_its_text(command: str) -> None:
+    """One fact is one line, without the blanks of a table: it is searched and copied."""
+    done = subprocess.run(
+        [sys.executable, "-m", "sparkrecipes", "--offline", command, AGENTS_PICK],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    lines = done.stdout.splitlines()
+    assert ([], True) == ([line for line in lines if line != line.rstrip()], len(lines) > 5)

@@ -116,14 +116,29 @@ def plain(text: str) -> None:
 
 
 def bullets(lines: Iterable[str], sign: str = "-") -> None:
-    """Print one line a fact; a long one continues under its own first word."""
+    """Print one line a fact, under its sign."""
+    print_rows((f"  {sign}", escape(line)) for line in lines)
+
+
+def print_rows(rows: Iterable[tuple[str, str]]) -> None:
+    """Print a word and a text a row, both as markup; a long text goes on under its own start.
+
+    Into a pipe or a file each row is one line that ends with its text.
+    """
     grid = Table.grid(padding=(0, 1))
-    grid.add_column(width=3, justify="right")
+    grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
-    for line in lines:
-        grid.add_row(sign, escape(line))
-    if grid.row_count:
+    for word, text in rows:
+        grid.add_row(word, text)
+    if not grid.row_count:
+        return
+    if console.is_terminal:
         console.print(grid)
+        return
+    with console.capture() as written:
+        console.print(grid)
+    for line in written.get().splitlines():
+        plain(line.rstrip())
 
 
 def gib(value: int | None) -> str:
@@ -265,13 +280,11 @@ def _(answer: ImageReport) -> None:
 
 @page("CheckReport")
 def _(answer: CheckReport) -> None:
-    grid = Table.grid(padding=(0, 1))
-    grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
+    rows = []
     for f in answer.findings:
         repair = f"\n[dim]-> {escape(f.repair)}[/]" if f.repair and f.level != "ok" else ""
-        grid.add_row(coloured(f.level), f"{f.check}: {escape(f.message)}{repair}")
-    console.print(grid)
+        rows.append((coloured(f.level), f"{f.check}: {escape(f.message)}{repair}"))
+    print_rows(rows)
     console.print(f"{answer.recipe_id}: {coloured(answer.verdict)}: {escape(answer.summary)}")
 
 
@@ -425,12 +438,9 @@ def shown_as_they_went() -> bool:
 @page("InstallReport")
 def _(answer: InstallReport) -> None:
     if not shown_as_they_went():
-        grid = Table.grid(padding=(0, 1))
-        grid.add_column(no_wrap=True)
-        grid.add_column(overflow="fold")
-        for step in answer.steps:
-            grid.add_row(coloured(step.state), f"{step.step}: {escape(step.message)}")
-        console.print(grid)
+        print_rows(
+            (coloured(step.state), f"{step.step}: {escape(step.message)}") for step in answer.steps
+        )
     if answer.report:
         console.print()
         print_answer(answer.report)
