@@ -27,20 +27,29 @@ __all__ = [
 ]
 
 
-def validate(paths: Sequence[Path], catalog: Catalog | None = None) -> ValidationReport:
+def validate(
+    paths: Sequence[Path],
+    catalog: Catalog | None = None,
+    *,
+    fix: bool = False,
+    dry_run: bool = False,
+) -> ValidationReport:
     """Say what is wrong with catalog files, all of it in one pass.
 
     Args:
         paths: Files, or folders: a catalog, one kind's folder, or any with recipes in it.
         catalog: What files outside a catalog are checked against; None: the default one. A file
             inside a catalog is checked against that.
+        fix: Put right in the files what is mechanical, before they are judged.
+        dry_run: Only say what ``fix`` would change.
 
     Raises:
         Misuse: A path is not there, or a folder has no catalog files.
+        CatalogError: A file that is to be changed cannot be written.
     """
     from sparkrecipes.catalog import validation
 
-    return validation.validate(paths, catalog)
+    return validation.validate(paths, catalog, fix=fix, dry_run=dry_run)
 
 
 def validate_text(text: str, name: str, catalog: Catalog) -> tuple[Problem, ...]:

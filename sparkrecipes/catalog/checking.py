@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, ValidationError
 
 from sparkrecipes.catalog.kinds import Kind
-from sparkrecipes.strict_yaml import Document
+from sparkrecipes.strict_yaml import Document, Fix
 
 if TYPE_CHECKING:
     from sparkrecipes.catalog.wording import Fault
@@ -40,17 +40,19 @@ def check(document: Document, kind: Kind, name: str) -> tuple[BaseModel | None, 
         from sparkrecipes.catalog.wording import faults
 
         found = faults(error.errors(include_url=False), document, kind.file_type)
-        return None, _with_id_key(found, tree, kind)
-    extra = _with_id_key([], tree, kind)
+        return None, _with_id_key(found, tree, kind, name)
+    extra = _with_id_key([], tree, kind, name)
     return (None if extra else value), extra
 
 
-def _with_id_key(found: list[Fault], tree: dict[str, object], kind: Kind) -> list[Fault]:
+def _with_id_key(found: list[Fault], tree: dict[str, object], kind: Kind, name: str) -> list[Fault]:
     """Add the fault of an ``id`` key, which the name of the file has replaced by then."""
     if kind.has_id and "id" in tree:
         from sparkrecipes.catalog.wording import Fault
 
-        found.append(Fault(("id",), "id_key", "the file's name is the id", "remove the key id"))
+        fix = Fix(path=("id",), kind="remove") if tree["id"] == name else None
+        message, repair = "the file's name is the id", "remove the key id"
+        found.append(Fault(("id",), "id_key", message, repair, fix=fix))
     return found
 
 
@@ -67,4 +69,5 @@ def problem(document: Document, fault: Fault) -> Problem:
         message=fault.message,
         repair=fault.repair,
         code=fault.code,
+        fixable=fault.fix is not None,
     )

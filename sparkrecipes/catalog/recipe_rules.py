@@ -20,7 +20,7 @@ from sparkrecipes.schema.engine import Engine
 from sparkrecipes.schema.evidence import Evidence, split_reference
 from sparkrecipes.schema.model import Model
 from sparkrecipes.schema.recipe import Recipe
-from sparkrecipes.strict_yaml import PathInTree
+from sparkrecipes.strict_yaml import Fix, PathInTree
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,6 +193,23 @@ def _image(recipe: Recipe, _around: Around) -> Iterator[Fault]:
         yield Fault(("engine_version",), "version_mismatch", message, f'"{release[1]}"?', "hint")
 
 
+def _image_case(recipe: Recipe, _around: Around) -> Iterator[Fault]:
+    """Docker refuses capitals in a repository; in a tag they count.
+
+    Source: https://github.com/distribution/reference (repository name must be lowercase).
+    """
+    repository, _ = split_reference(recipe.image.reference)
+    host, slash, path = repository.partition("/")
+    if not slash or not re.search(r"[.:]|^localhost$", host):
+        host, slash, path = "", "", repository
+    if path != path.lower():
+        rest = recipe.image.reference[len(repository) :]
+        right = f"{host}{slash}{path.lower()}{rest}"
+        fix = Fix(path=("image", "reference"), kind="plain", text=right)
+        message = f"{repository}: a repository is written in lower case"
+        yield Fault(("image", "reference"), "image_case", message, f"write {right}", fix=fix)
+
+
 def _revisions(recipe: Recipe, _around: Around) -> Iterator[Fault]:
     for key, source in (("weights", recipe.weights), ("drafter", recipe.drafter)):
         if source and source.revision is None:
@@ -244,6 +261,7 @@ RULES: tuple[Rule, ...] = (
     _rule("model capabilities", _modalities),
     _rule("model speculative drafter", _drafter),
     _rule("image engine engine_version", _image),
+    _rule("image", _image_case),
     _rule("weights drafter", _revisions),
     _rule("engine env", _env),
     _rule("engine engine_version image env", _known_env),

@@ -6,30 +6,26 @@ import os
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
-
-from sparkrecipes.catalog.checking import check, problem
-from sparkrecipes.catalog.file_rules import FILE_RULES
-from sparkrecipes.catalog.kinds import BY_FOLDER, kind_of
-from sparkrecipes.catalog.loading import Folder
-from sparkrecipes.catalog.recipe_rules import RULES, Around
+from sparkrecipes.catalog.checking import problem
+from sparkrecipes.catalog.inspecting import faults_in
 from sparkrecipes.catalog.store import Catalog, open_catalog
-from sparkrecipes.catalog.wording import Fault
 from sparkrecipes.catalog_files import DOES_NOT_RUN, KINDS, SUFFIX, files, is_catalog
-from sparkrecipes.errors import CatalogError, Misuse, nearest
-from sparkrecipes.schema.findings import Problem, ValidationReport
-from sparkrecipes.schema.recipe import Recipe
-from sparkrecipes.strict_yaml import Document, StrictYamlError, parse, read_text
-
-T = TypeVar("T", bound=BaseModel)
+from sparkrecipes.errors import Misuse, nearest
+from sparkrecipes.schema.findings import FileChange, Problem, ValidationReport
+from sparkrecipes.strict_yaml import StrictYamlError, read_text
 
 OTHER_FOLDERS = ("schemas",)
 """Folders of a catalog that hold no catalog files."""
 
 
-def validate(paths: Sequence[Path], catalog: Catalog | None = None) -> ValidationReport:
+def validate(
+    paths: Sequence[Path],
+    catalog: Catalog | None = None,
+    *,
+    fix: bool = False,
+    dry_run: bool = False,
+) -> ValidationReport:
     """Say what is wrong with catalog files; see ``sparkrecipes.catalog.validate``."""
     books = _Books(catalog)
     found: list[Problem] = []
@@ -43,10 +39,23 @@ def validate(paths: Sequence[Path], catalog: Catalog | None = None) -> Validatio
             raise Misuse(f"there is no file {path}", repair="check the path", code="no_file")
         else:
             seen[path] = None
+    changes = _mended(list(seen), books, write=not dry_run) if fix else ()
+    books = _Books(catalog) if changes else books
     for path in seen:
         found += _file_problems(path, books.of(path))
+    if fix and not dry_run:  # what is left was tried, and would not help
+        found = [problem.model_copy(update={"fixable": False}) for problem in found]
     errors = any(problem.level == "error" for problem in found)
-    return ValidationReport(valid=not errors, files=len(seen), problems=tuple(found))
+    return ValidationReport(
+        valid=not errors, files=len(seen), problems=tuple(found), changes=changes
+    )
+
+
+def _mended(paths: list[Path], books: _Books, *, write: bool) -> tuple[FileChange, ...]:
+    from sparkrecipes.catalog.mending import mended
+
+    found = (mended(path, books.of(path), write=write) for path in paths)
+    return tuple(change for change in found if change)
 
 
 def _inside(folder: Path) -> tuple[list[Path], list[Problem]]:
@@ -113,78 +122,11 @@ def _file_problems(path: Path, catalog: Catalog) -> list[Problem]:
 
 def _text_problems(text: str, path: Path, catalog: Catalog) -> list[Problem]:
     try:
-        document = parse(text, name=str(path))
+        document, found = faults_in(text, path, catalog)
     except StrictYamlError as error:
         return sorted(error.problems, key=lambda problem: (problem.line, problem.column))
-    folder = kind_of(path, text[:1000])
-    value, found = check(document, BY_FOLDER[folder], path.stem)
-    if folder == "recipes":
-        found += _recipe_faults(document, value, found, catalog)
-    elif value is not None:
-        found += FILE_RULES[folder](value, lambda kind: tuple(getattr(catalog, kind)))
     problems = [problem(document, fault) for fault in found]
     return sorted(problems, key=lambda problem: (problem.line, problem.column, problem.level))
-
-
-def _recipe_faults(
-    document: Document, value: BaseModel | None, found: list[Fault], catalog: Catalog
-) -> list[Fault]:
-    """Return what the rules find; those that read a wrong field are not asked."""
-    wrong = {str(fault.path[0]) for fault in found if fault.path}
-    recipe = value if isinstance(value, Recipe) else _draft(document.tree, wrong)
-    if recipe is None:
-        return []
-    around = Around(
-        model=_or_none(catalog.models, recipe.model),
-        engine=_or_none(catalog.engines, recipe.engine),
-        models=tuple(catalog.models),
-        engines=tuple(catalog.engines),
-        evidence=lambda key: _or_none(catalog.evidence, key),
-        evidence_ids=tuple(catalog.evidence),
-    )
-    rules = [rule for rule in RULES if not rule.needs & wrong]
-    return [fault for rule in rules for fault in rule.find(recipe, around)]
-
-
-def _or_none(folder: Folder[T], key: str) -> T | None:
-    """Return a file's value; None where it is not there or not valid, which its own check says."""
-    try:
-        return folder.get(key)
-    except CatalogError:
-        return None
-
-
-_BLANK: dict[str, Any] = {
-    "title": "-",
-    "model": "-",
-    "quant": None,
-    "weights": None,
-    "image": {"reference": "none"},
-    "engine": "-",
-    "engine_version": None,
-    "served_model_name": "-",
-    "serving": {
-        "context_tokens": 1,
-        "users": 1,
-        "kv_cache_dtype": "auto",
-        "gpu_memory_utilization": None,
-    },
-    "startup_timeout_s": 60,
-    "capabilities": [],
-    "sources": ["-"],
-}
-"""Stands for the fields of a recipe that are wrong, so that the rules can read the others."""
-
-
-def _draft(tree: Any, wrong: set[str]) -> Recipe | None:
-    """Return a recipe of the fields that are right; None where even that is none."""
-    if not isinstance(tree, dict):
-        return None
-    right = {key: value for key, value in tree.items() if key not in wrong}
-    try:
-        return Recipe.model_validate({**_BLANK, **right, "id": "draft"}, strict=False)
-    except ValidationError:
-        return None
 
 
 class _Books:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, get_args
 
@@ -36,6 +37,9 @@ class Fault(NamedTuple):
     fix: Fix | None = None
 
 
+CERTAIN = 0.85
+"""How alike two keys must be (0 to 1) to be one that was misspelt: a letter wrong in seven."""
+
 _WANTED = {
     "string_type": "text",
     "int_type": "a whole number",
@@ -48,12 +52,25 @@ _WANTED = {
     "model_attributes_type": "a mapping",
 }
 
+_PLAIN = defaultdict(
+    lambda: re.compile(r"(?!)"),
+    {
+        "a whole number": re.compile(r"0|[1-9][0-9]{0,17}"),
+        "a number": re.compile(r"(0|[1-9][0-9]{0,8})(\.[0-9]{1,8})?"),
+        "true or false": re.compile(r"true|false"),
+    },
+)
+"""Quoted texts that mean the value that is wanted as soon as the quotes go."""
+
+_ID_WORDS = "lower-case letters, digits and . _ -"
+_ID = re.compile(r"[a-z0-9][a-z0-9._-]*")
+
 _PATTERNS = {
     next(
         m.pattern for field in get_args(kind)[1:] for m in field.metadata if hasattr(m, "pattern")
     ): words
     for kind, words in (
-        (Id, "lower-case letters, digits and . _ -"),
+        (Id, _ID_WORDS),
         (RepoId, "a repository, owner/name"),
         (CommitSha, "a full commit: 40 hexadecimal digits"),
         (Digest, "sha256: and 64 hexadecimal digits"),
@@ -96,7 +113,8 @@ def _fault(error: ErrorDetails, document: Document, file_type: type[BaseModel]) 
     if kind == "missing":
         return Fault(path, "missing_key", f"the key {dotted(path)} is missing", "add it")
     if kind == "extra_forbidden":
-        return _unknown_key(path, fields_at(file_type, error["loc"][:-1]), file_type)
+        known = fields_at(file_type, error["loc"][:-1])
+        return _with_key(_unknown_key(path, known, file_type), known, document)
     if kind in _WANTED:
         return _wrong_type(error, path, document)
     for types, word in _WORDINGS:
@@ -104,6 +122,18 @@ def _fault(error: ErrorDetails, document: Document, file_type: type[BaseModel]) 
             return word(error, path)
     message = str(error["msg"]).removeprefix("Value error, ")
     return Fault(path, "wrong_value", f"{dotted(path)}: {message}" if path else message)
+
+
+def _with_key(fault: Fault, known: dict[str, Any], document: Document) -> Fault:
+    """Add the fix of a misspelt key: one that is very near, alone so, and not there already."""
+    if fault.code != "unknown_key" or not isinstance(fault.path[-1], str):
+        return fault
+    key, beside = fault.path[-1], document.at(fault.path[:-1])
+    spelt = key.lower().replace("-", "_")
+    near = [spelt] if spelt in known else nearest(key, known, cutoff=CERTAIN)
+    if len(near) != 1 or not isinstance(beside, dict) or near[0] in beside:
+        return fault
+    return fault._replace(fix=Fix(path=fault.path, kind="key", text=near[0]))
 
 
 def path_in_tree(tree: Any, loc: Sequence[str | int]) -> PathInTree:
@@ -175,13 +205,17 @@ def _wrong_type(error: ErrorDetails, path: PathInTree, document: Document) -> Fa
     written = document.written.get(path)
     if written is None or value is None:
         message = f"{dotted(path)}: {wanted} is wanted, not {_what(value)}"
-        return Fault(path, "wrong_type", message, _wanted_repair(wanted, value, path))
+        fix = None
+        if isinstance(value, str) and _PLAIN[wanted].fullmatch(value):
+            fix = Fix(path=path, kind="plain", text=value)
+        return Fault(path, "wrong_type", message, _wanted_repair(wanted, value, path), fix=fix)
     message = f"{dotted(path)}: {written} is read as {_what(value)}, but {wanted} is wanted"
     if wanted != "text":
         return Fault(path, "wrong_type", message, f"write {wanted}")
     if isinstance(value, float) and written != str(value):
         message += f" (it would become {value}: another text, another release)"
-    return Fault(path, "wrong_type", message, f'write {_key(path)}"{written}"')
+    fix = Fix(path=path, kind="text", text=written)
+    return Fault(path, "wrong_type", message, f'write {_key(path)}"{written}"', fix=fix)
 
 
 def _wanted_repair(wanted: str, value: Any, path: PathInTree) -> str:
@@ -209,10 +243,13 @@ def _choice(error: ErrorDetails, path: PathInTree) -> Fault:
     context = error["ctx"]
     value = context.get("tag", error["input"])
     choices = re.findall(r"'([^']*)'", context.get("expected_tags", context.get("expected", "")))
-    near = nearest(str(value), choices)
+    near = nearest(str(value).lower(), choices)
     repair = f"did you mean {' or '.join(near)}?" if near else f"one of: {', '.join(choices)}"
     where = (*path, "kind") if "tag" in context else path
-    return Fault(where, "wrong_value", f"{dotted(where)}: {_short(value)} is not known", repair)
+    same = [c for c in choices if c.casefold() == str(value).strip().casefold()]
+    fix = Fix(path=where, kind="plain", text=same[0]) if len(same) == 1 else None
+    message = f"{dotted(where)}: {_short(value)} is not known"
+    return Fault(where, "wrong_value", message, repair, fix=fix)
 
 
 def _pattern(error: ErrorDetails, path: PathInTree) -> Fault:
@@ -221,6 +258,10 @@ def _pattern(error: ErrorDetails, path: PathInTree) -> Fault:
         message = f"the file name gives the id {_short(error['input'])}"
         return Fault((), "file_name", message, f"rename it: {wanted}")
     message = f"{dotted(path)}: {_short(error['input'])} is not {wanted}"
+    lower = str(error["input"]).lower()
+    if _PATTERNS.get(error["ctx"]["pattern"]) == _ID_WORDS and _ID.fullmatch(lower):
+        fix = Fix(path=path, kind="plain", text=lower)
+        return Fault(path, "wrong_value", message, f"did you mean {lower}?", fix=fix)
     return Fault(path, "wrong_value", message, f"write {wanted}")
 
 

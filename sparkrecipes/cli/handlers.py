@@ -63,7 +63,9 @@ def recommend(options: Namespace) -> BaseModel:
 
 def validate(options: Namespace) -> BaseModel:
     """Validate files."""
-    return ops.validate_recipe(options.paths, **places(options, "catalog"))
+    return ops.validate_recipe(
+        options.paths, fix=options.fix, dry_run=options.dry_run, **places(options, "catalog")
+    )
 
 
 def probe(options: Namespace) -> BaseModel:

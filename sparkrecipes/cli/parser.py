@@ -95,7 +95,7 @@ def add_reading(add: Add) -> None:
     add("list", "recipes with the figures that people choose by", everything)
     add("show", "one recipe in full, with its sources", recipe, evidence)
     add("recommend", "a pick for a use case or a sentence, and why", words, sizes)
-    add("validate", "check recipe or catalog files", paths)
+    add("validate", "check recipe or catalog files", paths, mending)
     add("import", "a recipe of another tool, as a strict one", import_arguments)
     add("probe", "what this machine is, and what is free on it now")
     add(
@@ -177,6 +177,14 @@ def subject(parser: Parser) -> None:
 def paths(parser: Parser) -> None:
     """Files or folders."""
     parser.add_argument("paths", metavar="PATH", nargs="+", help="files or folders")
+
+
+def mending(parser: Parser) -> None:
+    """Whether files are put right."""
+    parser.add_argument(
+        "--fix", action="store_true", help="put right what is mechanical, and show the diff"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="with --fix: change nothing")
 
 
 def reference(parser: Parser) -> None:

@@ -224,6 +224,11 @@ def _(answer: Recommendation) -> None:
 
 @page("ValidationReport")
 def _(answer: ValidationReport) -> None:
+    for changed in answer.changes:
+        plain(changed.diff.rstrip("\n"))
+        word = "changed" if changed.written else "would change"
+        for one in changed.changes:
+            plain(f"{changed.file}:{one.line}: {word} ({one.code}): {one.message}")
     for p in answer.problems:
         plain(f"{p.file}:{p.line}:{p.column}: {p.level}: {p.message}")
         if p.repair:
@@ -232,6 +237,9 @@ def _(answer: ValidationReport) -> None:
     hints = sum(p.level == "hint" for p in answer.problems)
     errors = len(answer.problems) - hints
     console.print(f"{answer.files} files, {errors} errors, {hints} hints: {word}")
+    fixable = sum(p.fixable for p in answer.problems)
+    if fixable and not answer.changes:
+        console.print(f"{fixable} can be put right: sparkrecipes validate --fix --dry-run PATH")
 
 
 @page("HostReport")

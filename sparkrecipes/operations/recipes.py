@@ -9,6 +9,7 @@ from typing import Any
 
 from sparkrecipes import catalog as catalogs
 from sparkrecipes.catalog import Catalog
+from sparkrecipes.errors import Misuse
 from sparkrecipes.operations.sizing import completed
 from sparkrecipes.operations.workspace import Place, open_catalog_of
 from sparkrecipes.schema.findings import ValidationReport
@@ -76,7 +77,27 @@ def known_place(catalog: Catalog | Place, machine: Machine | Place) -> Catalog:
 
 
 def validate_recipe(
-    paths: Sequence[Path | str], *, catalog: Catalog | Place = None
+    paths: Sequence[Path | str],
+    *,
+    fix: bool = False,
+    dry_run: bool = False,
+    catalog: Catalog | Place = None,
 ) -> ValidationReport:
-    """Check recipe or other catalog files: what is wrong, where, and the repair."""
-    return catalogs.validate([Path(p) for p in paths], open_catalog_of(catalog))
+    """Check recipe or other catalog files: what is wrong, where, and the repair.
+
+    Args:
+        paths: Files, or folders with catalog files.
+        fix: Put right in the files what is mechanical and leaves no doubt; comments and layout
+            stay. What was changed is in ``changes``, with a diff of each file.
+        dry_run: With ``fix``: only say what would be changed.
+        catalog: What files outside a catalog are checked against.
+
+    Raises:
+        Misuse: A path is not there, or ``dry_run`` without ``fix``.
+        CatalogError: A file that is to be changed cannot be written.
+    """
+    if dry_run and not fix:
+        message = "dry_run says what fix would change"
+        raise Misuse(message, repair="ask for both: sparkrecipes validate --fix --dry-run PATH")
+    opened = open_catalog_of(catalog)
+    return catalogs.validate([Path(p) for p in paths], opened, fix=fix, dry_run=dry_run)

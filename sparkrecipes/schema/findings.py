@@ -42,6 +42,29 @@ class Problem(Frozen):
     repair: str = ""
     code: Text
     """A stable word for programs, e.g. ``duplicate_key``."""
+    fixable: bool = False
+    """Whether ``validate --fix`` knows the change that leaves no doubt."""
+
+
+class Change(Frozen):
+    """One change that was made in a file."""
+
+    line: Annotated[int, Field(ge=1)]
+    """Where it was, in the file as it stood then."""
+    code: Text
+    """The problem that it mends."""
+    message: Text
+
+
+class FileChange(Frozen):
+    """What ``validate --fix`` changed in a file."""
+
+    file: Text
+    written: bool
+    """False: it was only asked what would be changed."""
+    changes: tuple[Change, ...]
+    diff: str
+    """Unified diff of the file."""
 
 
 class ValidationReport(Frozen):
@@ -51,6 +74,9 @@ class ValidationReport(Frozen):
     """True without an error; hints do not count."""
     files: Annotated[int, Field(ge=0)]
     problems: tuple[Problem, ...]
+    """What is wrong now: after the changes, where those were written."""
+    changes: tuple[FileChange, ...] = ()
+    """Files that were changed, or would be."""
 
 
 LEADING_TEXT = re.compile(r"(?:[^\\\[\](){}.*+?^$|]|\\[^A-Za-z0-9])*(?![*?{])")

@@ -43,6 +43,18 @@ class Document:
     marks: dict[PathInTree, tuple[int, int]]
     written: dict[PathInTree, str]
 
+    def at(self, path: PathInTree) -> Any:
+        """Return what stands at a path; None where there is nothing."""
+        part = self.tree
+        for step in path:
+            inside = isinstance(part, dict | list) and (
+                step in part if isinstance(part, dict) else 0 <= int(step) < len(part)
+            )
+            if not inside:
+                return None
+            part = part[step]
+        return part
+
     def mark(self, path: PathInTree) -> tuple[int, int]:
         """Return line and column of a key or item, or of the nearest thing around it."""
         for length in range(len(path), -1, -1):

@@ -17,14 +17,16 @@ class Fix:
         path: The part that it changes.
         kind: ``key``: its key is renamed; ``text``: its value becomes ``text``; ``plain``: the
             same without quotes; ``remove``: it goes, key or item and value; ``items``: it and
-            the following ``count - 1`` items of the list become ``items``.
+            the following ``count - 1`` items of the list become ``items``; ``order``: the keys
+            at the root come in the order of ``items``; ``trim``: no line ends in spaces, and the
+            last one ends.
         text: The new key or value.
         items: The new items.
         count: How many items are replaced.
     """
 
     path: PathInTree
-    kind: Literal["key", "text", "plain", "remove", "items"]
+    kind: Literal["key", "text", "plain", "remove", "items", "order", "trim"]
     text: str = ""
     items: tuple[str, ...] = ()
     count: int = 1
