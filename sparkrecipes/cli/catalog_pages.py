@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.markup import escape
 
-from sparkrecipes.cli.printing import page, plain
+from sparkrecipes.cli.printing import console, page, plain
 
 if TYPE_CHECKING:
+    from sparkrecipes.schema.findings import ValidationReport
     from sparkrecipes.schema.importing import ImportedRecipe
 
 
@@ -38,3 +39,23 @@ def _(answer: ImportedRecipe) -> None:
     if answer.saved_to:
         say(f"saved in {answer.saved_to}")
     say(f"Next: {answer.next}")
+
+
+@page("ValidationReport")
+def _(answer: ValidationReport) -> None:
+    for changed in answer.changes:
+        plain(changed.diff.rstrip("\n"))
+        word = "changed" if changed.written else "would change"
+        for one in changed.changes:
+            plain(f"{changed.file}:{one.line}: {word} ({one.code}): {one.message}")
+    for p in answer.problems:
+        plain(f"{p.file}:{p.line}:{p.column}: {p.level}: {p.message}")
+        if p.repair:
+            plain(f"    {p.repair}")
+    word = "valid" if answer.valid else "not valid"
+    hints = sum(p.level == "hint" for p in answer.problems)
+    errors = len(answer.problems) - hints
+    console.print(f"{answer.files} files, {errors} errors, {hints} hints: {word}")
+    fixable = sum(p.fixable for p in answer.problems)
+    if fixable and not answer.changes:
+        console.print(f"{fixable} can be put right: sparkrecipes validate --fix --dry-run PATH")

@@ -16,7 +16,7 @@ from sparkrecipes.cli.table import figure, print_table
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from sparkrecipes.schema.findings import CheckReport, DiagnosisReport, ValidationReport
+    from sparkrecipes.schema.findings import CheckReport, DiagnosisReport
     from sparkrecipes.schema.image import ImageReport
     from sparkrecipes.schema.listing import RecipeDetail, RecipeList
     from sparkrecipes.schema.machine import HostReport
@@ -220,26 +220,6 @@ def _(answer: Recommendation) -> None:
     bullets(answer.warnings, "!")
     if answer.next:
         console.print(f"Next: {escape(answer.next)}")
-
-
-@page("ValidationReport")
-def _(answer: ValidationReport) -> None:
-    for changed in answer.changes:
-        plain(changed.diff.rstrip("\n"))
-        word = "changed" if changed.written else "would change"
-        for one in changed.changes:
-            plain(f"{changed.file}:{one.line}: {word} ({one.code}): {one.message}")
-    for p in answer.problems:
-        plain(f"{p.file}:{p.line}:{p.column}: {p.level}: {p.message}")
-        if p.repair:
-            plain(f"    {p.repair}")
-    word = "valid" if answer.valid else "not valid"
-    hints = sum(p.level == "hint" for p in answer.problems)
-    errors = len(answer.problems) - hints
-    console.print(f"{answer.files} files, {errors} errors, {hints} hints: {word}")
-    fixable = sum(p.fixable for p in answer.problems)
-    if fixable and not answer.changes:
-        console.print(f"{fixable} can be put right: sparkrecipes validate --fix --dry-run PATH")
 
 
 @page("HostReport")
