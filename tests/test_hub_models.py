@@ -10,6 +10,7 @@ import pytest
 
 from sparkrecipes.errors import Misuse, Unknown
 from sparkrecipes.hub_models import fetch, model_from_config
+from sparkrecipes.memory import estimate, model_request
 from sparkrecipes.schema.model import (
     FullAttention,
     GatedDeltaNet,
@@ -19,8 +20,10 @@ from sparkrecipes.schema.model import (
     NoCache,
     SlidingAttention,
 )
+from tests.support import model_configs as configs
 from tests.support.hub import Hub, HubRepo
 from tests.support.hub_client import environment
+from tests.support.models import SPARK, model
 
 LLAMA_70B: dict[str, Any] = {
     "model_type": "llama",
@@ -126,6 +129,69 @@ def test_latent_attention_is_seen_by_its_rank_and_not_by_its_name() -> None:
         MlaAttention(kind="mla_attention", count=43, kv_lora_rank=512, qk_rope_head_dim=64)
         == layers
     )
+
+
+@pytest.mark.parametrize(
+    ("config", "a_token", "fixed"),
+    [
+        # 32 layers x 2 x 8 heads x 128 x 2 bytes, for the 4,096 tokens of their window.
+        (configs.MISTRAL_7B, 0, 32 * 4096 * 4096),
+        # 5 of 34 layers are full, 2 x 4 x 256 x 2 bytes each; 29 keep 1,024 tokens.
+        (configs.GEMMA_3_4B, 5 * 4096, 29 * 1024 * 4096),
+        # 12 of 48 layers, 2 x 2 x 256 x 2 bytes; 36 states: 8,192 channels x 3 x 2 bytes and
+        # 32 heads x 128 x 128 x 4.
+        (configs.QWEN3_NEXT_80B, 12 * 2048, 36 * (8192 * 3 * 2 + 32 * 128 * 128 * 4)),
+        # 27 layers x (512 + 64) x 2 bytes.
+        (configs.DEEPSEEK_V2_LITE, 27 * 1152, 0),
+        # 6 layers x 2 x 2 x 128 x 2 bytes; 23 states: 64 x 64 + 2 x 8 x 128 channels x 3 x 2 bytes
+        # and 64 heads x 64 x 128 x 4.
+        (configs.NEMOTRON_3_NANO, 6 * 1024, 23 * (6144 * 3 * 2 + 64 * 64 * 128 * 4)),
+        # 4 layers x 2 x 8 x 128 x 2 bytes; 36 states of 128 x 64 + 2 x 128 channels, 16 bits at
+        # least, as no source gives their type.
+        (configs.GRANITE_4_SMALL, 4 * 4096, 36 * (8448 * 3 * 2 + 128 * 64 * 128 * 2)),
+    ],
+    ids=["mistral", "gemma 3", "qwen3-next", "deepseek", "nemotron", "granite 4"],
+)
+def test_bytes_of_published_configurations_by_hand(
+    config: dict[str, Any], a_token: int, fixed: int
+) -> None:
+    """What one more token costs, and what a sequence keeps whatever its length: by hand."""
+    found = described(config)
+    context = found.context_tokens
+    request = model_request(
+        found, found.builds, context_tokens=context, users=1, kv_cache_dtype="bfloat16"
+    )
+    answer = estimate(request, SPARK)
+    kv, state = answer.bounds["kv_cache_bytes"], answer.bounds["state_bytes"]
+    assert a_token == answer.kv_bytes_per_token
+    assert kv is not None
+    assert state is not None
+    assert context * a_token + fixed == kv[0] + state[0]
+
+
+def test_indexers_and_n_grams_are_kept_beside_the_layers() -> None:
+    """Qwen3.8-Flash-Next's layers from its configuration are those of the catalog, to the byte."""
+    text = {
+        **{key: configs.QWEN3_NEXT_80B[key] for key in configs.QWEN3_NEXT_80B if "linear" in key},
+        "linear_num_value_heads": 48,
+        "mamba_ssm_dtype": "float32",
+        "num_hidden_layers": 48,
+        "layer_types": (["linear_attention"] * 3 + ["full_attention"]) * 12,
+        "num_attention_heads": 24,
+        "num_key_value_heads": 2,
+        "head_dim": 256,
+        "hidden_size": 2560,
+        "max_position_embeddings": 262144,
+        "hc_count": 4,
+        "ngram_size": 3,
+        "ple_conv_kernel_size": 4,
+        "ple_layer_ids": [2],
+        "indexer_kv_heads": 1,
+        "indexer_head_dim": 128,
+        "indexer_compress_ratio": 4,
+    }
+    found = described({"model_type": "qwen4_exp", "text_config": text})
+    assert set(model("qwen3.8-flash-next").layers) == set(found.layers)
 
 
 def test_a_repository_without_sized_weights_is_unknown() -> None:

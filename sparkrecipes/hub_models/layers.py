@@ -17,6 +17,7 @@ from sparkrecipes.schema.model import (
     Mamba2,
     MlaAttention,
     NoCache,
+    ShortConv,
     SlidingAttention,
 )
 
@@ -52,6 +53,17 @@ BLOCKS = {
 Source: transformers, models/nemotron_h/configuration_nemotron_h.py.
 """
 
+TYPES = {
+    "linear_attention": "gated_delta_net",
+    "indexed_attention": "full_attention",
+    "mamba": "mamba2",
+    "attention": "full_attention",
+}
+"""Other names of a kind in ``layer_types``: Qwen3-Next and later, Qwen4-Exp, Granite 4.
+
+Source: transformers, configuration files of qwen3_next, qwen4_exp and granitemoehybrid.
+"""
+
 
 class NotUnderstood(ValueError):
     """A structure that is not read here."""
@@ -74,7 +86,43 @@ def layer_groups(text: Config) -> tuple[LayerGroup, ...]:
     if "block_configs" in text:
         return decilm_groups(text)
     kinds = layer_kinds(text)
-    return tuple(group(kind, kinds.count(kind), text) for kind in dict.fromkeys(kinds))
+    groups = tuple(group(kind, kinds.count(kind), text) for kind in dict.fromkeys(kinds))
+    return (*groups, *side_caches(kinds.count("full_attention"), text))
+
+
+def side_caches(full: int, text: Config) -> tuple[LayerGroup, ...]:
+    """Build what Qwen4-Exp keeps beside its layers: keys of indexers, convolutions of n-grams.
+
+    Every full layer has an indexer; n-gram layers keep (kernel - 1) x n tokens of each residual
+    stream's channels.
+
+    Source: vLLM 0.32.0, models/qwen4_exp/nvidia/ple_layer.py and common/qsa_cache.py.
+
+    Raises:
+        KeyError: A field that they need is missing.
+    """
+    groups: list[LayerGroup] = []
+    if text.get("indexer_head_dim") and full:
+        groups.append(
+            Indexer(
+                kind="indexer",
+                count=full,
+                kv_heads=text["indexer_kv_heads"],
+                head_dim=text["indexer_head_dim"],
+                compress_ratio=text["indexer_compress_ratio"],
+            )
+        )
+    if ngrams := text.get("ple_layer_ids"):
+        kernel, tokens = text.get("ple_conv_kernel_size", 4), text.get("ngram_size", 3)
+        groups.append(
+            ShortConv(
+                kind="short_conv",
+                count=len(ngrams),
+                channels=text.get("hc_count", 4) * text["hidden_size"],
+                state_tokens=(kernel - 1) * tokens,
+            )
+        )
+    return tuple(groups)
 
 
 def refuse_unread(text: Config) -> None:
@@ -104,7 +152,7 @@ def layer_kinds(text: Config) -> Sequence[str]:
     if windows := text.get("hybrid_layer_pattern"):
         return ["sliding_attention" if w else "full_attention" for w in windows[:count]]
     if types := text.get("layer_types"):
-        return ["gated_delta_net" if t == "linear_attention" else str(t) for t in types[:count]]
+        return [TYPES.get(str(name), str(name)) for name in types[:count]]
     if every := text.get("full_attention_interval"):
         return interleaved(count, every, "gated_delta_net")
     if not text.get("sliding_window") or text.get("use_sliding_window") is False:
@@ -144,19 +192,40 @@ def group(kind: str, count: int, text: Config) -> LayerGroup:
             ssm_dtype=text.get("mamba_ssm_dtype"),
         )
     if kind == "mamba2":
-        return Mamba2(
-            kind="mamba2",
-            count=count,
-            num_heads=text["mamba_num_heads"],
-            head_dim=text["mamba_head_dim"],
-            d_state=text["ssm_state_size"],
-            n_groups=text["n_groups"],
-            conv_kernel=text["conv_kernel"],
-            ssm_dtype=text.get("mamba_ssm_cache_dtype"),
-        )
+        return mamba2(count, text)
     if kind == "no_cache":
         return NoCache(kind="no_cache", count=count)
     raise NotUnderstood(f"layers of the kind {kind!r}")
+
+
+def mamba2(count: int, text: Config) -> Mamba2:
+    """Build Mamba-2 layers, by the names of Nemotron-H or of Granite 4.
+
+    Raises:
+        KeyError: A field that they need is missing.
+    """
+    if "mamba_n_heads" in text:
+        heads, inner = text["mamba_n_heads"], text.get("mamba_expand", 2) * text["hidden_size"]
+        return Mamba2(
+            kind="mamba2",
+            count=count,
+            num_heads=heads,
+            head_dim=inner // heads,
+            d_state=text["mamba_d_state"],
+            n_groups=text["mamba_n_groups"],
+            conv_kernel=text["mamba_d_conv"],
+            ssm_dtype=text.get("mamba_ssm_cache_dtype"),
+        )
+    return Mamba2(
+        kind="mamba2",
+        count=count,
+        num_heads=text["mamba_num_heads"],
+        head_dim=text["mamba_head_dim"],
+        d_state=text["ssm_state_size"],
+        n_groups=text["n_groups"],
+        conv_kernel=text["conv_kernel"],
+        ssm_dtype=text.get("mamba_ssm_cache_dtype"),
+    )
 
 
 def head_shape(text: Config) -> tuple[int, int]:

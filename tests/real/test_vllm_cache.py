@@ -91,6 +91,7 @@ MODELS = {
     "mamba-2, prefix caching": asked(configs.NEMOTRON_3_NANO, 262144),
     "mamba-2, no prefix caching": asked(configs.NEMOTRON_3_NANO, 262144, prefix_caching=False),
     "mamba-2, fp8": asked(configs.NEMOTRON_3_NANO, 131072, kv_cache_dtype="fp8"),
+    "mamba-2 of another family": asked(configs.GRANITE_4_SMALL, 131072),
     "latent": asked(configs.DEEPSEEK_V2_LITE, 163840),
 }
 

@@ -169,6 +169,34 @@ NEMOTRON_3_NANO: Config = {
 }
 """Nemotron 3 Nano 30B-A3B: 23 Mamba-2 and 6 full layers of 2 x 128; experts as plain layers."""
 
+GRANITE_4_SMALL: Config = {
+    **SMALL,
+    "architectures": ["GraniteMoeHybridForCausalLM"],
+    "model_type": "granitemoehybrid",
+    "num_hidden_layers": 40,
+    "layer_types": (["mamba"] * 5 + ["attention"] + ["mamba"] * 4) * 4,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "hidden_size": 4096,
+    "max_position_embeddings": 131072,
+    "mamba_n_heads": 128,
+    "mamba_n_groups": 1,
+    "mamba_d_state": 128,
+    "mamba_d_head": 64,
+    "mamba_d_conv": 4,
+    "mamba_expand": 2,
+    "mamba_chunk_size": 256,
+    "num_local_experts": 0,
+    "num_experts_per_tok": 0,
+    "shared_intermediate_size": 256,
+    "position_embedding_type": "nope",
+    "embedding_multiplier": 12,
+    "logits_scaling": 16,
+    "residual_multiplier": 0.22,
+    "attention_multiplier": 0.0078125,
+}
+"""Granite 4.0 H Small: 36 Mamba-2 layers of 128 x 64 and 4 full ones of 8 x 128."""
+
 DEEPSEEK_V2_LITE: Config = {
     **SMALL,
     "architectures": ["DeepseekV3ForCausalLM"],
