@@ -54,9 +54,8 @@ def answering(action: str, ok: bool | None = None, heard: list[str] | None = Non
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_a_yes_starts_the_job(era: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_yes_starts_the_job(era: str) -> None:
     """The person sees what the plan says, and what was planned begins."""
-    monkeypatch.delenv("HF_HUB_OFFLINE")
     heard: list[str] = []
     plan = install_plan()
     started = facts(
