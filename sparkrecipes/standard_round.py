@@ -22,7 +22,6 @@ import base64
 import bisect
 import contextlib
 import functools
-import io
 import itertools
 import json
 import math
@@ -32,7 +31,6 @@ import secrets
 import socket
 import statistics
 import struct
-import subprocess
 import sys
 import threading
 import time
@@ -982,80 +980,6 @@ def mem_available() -> int | None:
     return None
 
 
-GPU_FIELDS = {
-    "sm_clock_mhz": "clocks.sm",
-    "utilization_pct": "utilization.gpu",
-    "power_w": "power.draw",
-    "temperature_c": "temperature.gpu",
-}
-GPU_EVERY_S = 5
-LOADED_PCT, LOWERED = 80.0, 0.7
-"""A GPU is under load from there on; and its clock lowered, below this part of its highest."""
-
-
-class GpuWatch:
-    """Samples the first GPU of this machine while a round runs, where nvidia-smi is there."""
-
-    def __init__(self) -> None:
-        self.samples: list[Json] = []
-        self._process: subprocess.Popen[str] | None = None
-
-    def __enter__(self) -> GpuWatch:
-        query = f"--query-gpu={','.join(GPU_FIELDS.values())}"
-        form = ("--format=csv,noheader,nounits", "--id=0", f"--loop={GPU_EVERY_S}")
-        quiet = subprocess.DEVNULL
-        with contextlib.suppress(OSError):  # there is none, or it cannot be run
-            self._process = subprocess.Popen(
-                ["nvidia-smi", query, *form],
-                stdin=quiet,
-                stdout=subprocess.PIPE,
-                stderr=quiet,
-                text=True,
-            )
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._process:
-            self._process.kill()
-            self._process.wait()
-        self._reader.join()
-
-    def _read(self) -> None:
-        with (self._process and self._process.stdout) or io.StringIO() as lines:
-            for line in lines:
-                values = [_number(cell) for cell in line.split(",")]
-                if len(values) == len(GPU_FIELDS) and set(values) != {None}:
-                    self.samples.append(dict(zip(GPU_FIELDS, values, strict=True)))
-
-    def loaded(self) -> list[Json]:
-        """The samples under load."""
-        return [s for s in self.samples if (s["utilization_pct"] or 0.0) >= LOADED_PCT]
-
-    def figures(self) -> Json | None:
-        """Each field over the samples under load, or over all where none is; None: no sample."""
-        known, loaded = list(self.samples), self.loaded()
-        spreads = {name: spread(s[name] for s in loaded or known) for name in GPU_FIELDS}
-        return {"samples": len(known), "under_load": len(loaded), **spreads} if known else None
-
-    def degraded(self) -> str:
-        """Say how far the clock fell under load: then the machine was slow, not the recipe."""
-        clocks = [s["sm_clock_mhz"] for s in self.loaded() if s["sm_clock_mhz"]]
-        if len(clocks) < 3 or statistics.median(clocks[-3:]) >= LOWERED * max(clocks):
-            return ""
-        return f"the GPU's clock fell from {max(clocks):.0f} to {clocks[-1]:.0f} MHz under load"
-
-
-def _number(cell: str) -> float | None:
-    """A cell of nvidia-smi; ``[N/A]`` and the like are unknown."""
-    try:
-        value = float(cell)
-    except ValueError:
-        return None
-    return value if 0 <= value < 1e6 else None
-
-
 class Watch:
     """Looks at the server around the requests: its counters, and whether it restarted."""
 
@@ -1335,7 +1259,6 @@ class StandardRound:
     quick: bool
     say: Callable[[str], None]
     save: Callable[[Json], None]
-    gpu: GpuWatch = field(default_factory=GpuWatch)
     notes: dict[str, str] = field(default_factory=dict)
     ended: bool = False
 
@@ -1374,9 +1297,7 @@ class StandardRound:
     def record(self, **parts: Any) -> Json:
         """Keep what a part measured, bring the verdicts up to date, and save."""
         client, restarted = self.client, self.watch.restarted
-        self.note("host_degraded", degraded := self.gpu.degraded(), bool(degraded))
         self.data |= parts | {
-            "gpu": self.gpu.figures(),
             "stability": {
                 "requests": client.requests,
                 "failed": client.failed,
@@ -1781,8 +1702,7 @@ def run_round(
     say, keep = progress or (lambda _: None), save or (lambda _: None)
     run = StandardRound(client, watch, data, ladder, context, capabilities, quick, say, keep)
     run.note("wrong_model", unlisted, bool(unlisted))
-    with run.gpu if client.endpoint.local else contextlib.nullcontext():
-        return run.run(plan(run, method, only, sustained_minutes))
+    return run.run(plan(run, method, only, sustained_minutes))
 
 
 def empty_round(
@@ -1790,16 +1710,7 @@ def empty_round(
 ) -> Json:
     """A round in which nothing was measured yet."""
     figures = ("single_user_tok_s", "ttft_ms", "four_users_total_tok_s", "long_prompt_46k_s")
-    unknown = (
-        "machine",
-        "gpu",
-        "smoke",
-        "single",
-        "concurrent",
-        "long_prompt",
-        "stable",
-        "sustained",
-    )
+    unknown = ("machine", "smoke", "single", "concurrent", "long_prompt", "stable", "sustained")
     return dict[str, Any].fromkeys(unknown) | {
         "schema_version": 1,
         "method": method,

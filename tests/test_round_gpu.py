@@ -5,14 +5,23 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from sparkrecipes import operations as ops
 from sparkrecipes.reports import compare
 from sparkrecipes.schema.round import Round
 from tests.support import fake_nvidia_smi as smi
-from tests.support.replay_server import Request, Script, answer
-from tests.support.scripted_round import codes, measure
+from tests.support.replay_server import Engine, ReplayServer, Request, Script, answer
+from tests.support.scripted_round import codes
+
+
+def measured_round(**options: Any) -> tuple[dict[str, Any], ReplayServer]:
+    """A round as the package runs it."""
+    with ReplayServer(Engine(slow)) as server:
+        done = ops.run_round(base_url=server.base_url, model="m", only="single", **options)
+    return json.loads(done.model_dump_json()), server
 
 
 def slow(_: Request) -> Script:
@@ -37,7 +46,7 @@ def test_a_clock_that_falls_under_load_is_named_and_makes_the_round_void(
 ) -> None:
     """C119: 2216 to 695 MHz at 96 %: the machine was slow, and nothing is compared."""
     monkeypatch.setenv("PATH", path := smi.install(tmp_path, smi.DEGRADED))
-    data, _ = measure(slow, only="single")
+    data, _ = measured_round()
     gpu = data["gpu"]
     assert (4, 4) == (gpu["samples"], gpu["under_load"])
     assert (695.0, 2216.0) == (gpu["sm_clock_mhz"]["min"], gpu["sm_clock_mhz"]["max"])
@@ -54,7 +63,7 @@ def test_a_healthy_clock_is_recorded_and_says_nothing(
 ) -> None:
     """Idle samples before the load are not a fall, nor part of the figures."""
     monkeypatch.setenv("PATH", smi.install(tmp_path, smi.HEALTHY))
-    data, _ = measure(slow, only="single")
+    data, _ = measured_round()
     assert (7, 6) == (data["gpu"]["samples"], data["gpu"]["under_load"])
     assert 2398.0 == data["gpu"]["sm_clock_mhz"]["min"]
     assert [] == codes(data)
@@ -66,13 +75,20 @@ def test_what_the_tool_does_not_tell_is_null(
 ) -> None:
     """N/A, a failure of the driver, another form: unknown, and no warning."""
     monkeypatch.setenv("PATH", smi.install(tmp_path, lines))
-    data, _ = measure(slow, only="single")
+    data, _ = measured_round()
     assert (None, []) == (data["gpu"], codes(data))
 
 
 def test_without_the_tool_there_is_nothing_to_tell(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without nvidia-smi is measured all the same."""
     monkeypatch.setenv("PATH", "/nonexistent")
-    data, _ = measure(slow, only="single")
+    data, _ = measured_round()
     assert data["gpu"] is None
     assert data["single"]["n"] == 3
+
+
+def test_a_rehearsal_samples_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its server is a double: what the GPU does meanwhile says nothing of it."""
+    monkeypatch.setenv("PATH", smi.install(tmp_path, smi.DEGRADED))
+    data, _ = measured_round(simulated=True)
+    assert (None, []) == (data["gpu"], codes(data))

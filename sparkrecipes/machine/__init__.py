@@ -1,5 +1,6 @@
 """The machine we are on, as it is now: what it is, and who uses its memory."""
 
+from sparkrecipes.machine.gpu_clock import GpuClock
 from sparkrecipes.machine.host import (
     disk_space,
     has_spark_gpu,
@@ -15,6 +16,7 @@ from sparkrecipes.machine.ports import listener_of
 from sparkrecipes.machine.usage import live_use
 
 __all__ = [
+    "GpuClock",
     "disk_space",
     "has_spark_gpu",
     "host_is_spark",

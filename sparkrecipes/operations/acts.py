@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import sparkrecipes
 from sparkrecipes import containers, downloads, standard_round
 from sparkrecipes.catalog import Catalog
 from sparkrecipes.errors import Misuse, RoundFailed
-from sparkrecipes.operations.results import require_folder, round_path, save_round
-from sparkrecipes.operations.round_journal import note_round
+from sparkrecipes.machine import GpuClock
+from sparkrecipes.operations.round_keeping import RoundKeeper
 from sparkrecipes.operations.servers import require_server
 from sparkrecipes.operations.workspace import (
     Place,
@@ -103,48 +101,36 @@ def run_round(
     chosen = space.catalog.recipe(recipe) if recipe else None
     usual = None if method == "school" else chosen.serving.users if chosen else 4
     server = None if base_url or recipe is None else require_server(recipe, space.catalog)
-    url = endpoint_of(space, base_url or (server.base_url if server else None))
-    path = begin_round(chosen.id if chosen else "endpoint", progress)
+    endpoint = endpoint_of(space, base_url or (server.base_url if server else None))
+    gpu = GpuClock(here=endpoint.local and not simulated)
+    keeper = RoundKeeper.begin(chosen.id if chosen else "endpoint", space, gpu)
+    if keeper.trouble and progress:
+        progress(f"warning: {keeper.trouble}")
     try:
-        data = standard_round.run_round(
-            url,
-            model or (chosen.served_model_name if chosen else ""),
-            method=method,
-            quick=quick,
-            only=only,
-            users=users or usual,
-            capabilities=chosen.capabilities if chosen else (),
-            api_key=os.environ.get("VLLM_API_KEY") or None,
-            recipe_id=chosen.id if chosen else None,
-            simulated=simulated,
-            tool_version=sparkrecipes.__version__,
-            restart_probe=(lambda: containers.restart_token(server.name)) if server else None,
-            progress=progress,
-            save=lambda partial: save_round(path, with_machine(partial, space)),
-            sustained_minutes=sustained_minutes,
-        )
+        with gpu:
+            data = standard_round.run_round(
+                endpoint.url,
+                model or (chosen.served_model_name if chosen else ""),
+                method=method,
+                quick=quick,
+                only=only,
+                users=users or usual,
+                capabilities=chosen.capabilities if chosen else (),
+                api_key=os.environ.get("VLLM_API_KEY") or None,
+                recipe_id=chosen.id if chosen else None,
+                simulated=simulated,
+                tool_version=sparkrecipes.__version__,
+                restart_probe=(lambda: containers.restart_token(server.name)) if server else None,
+                progress=progress,
+                save=keeper.save,
+                sustained_minutes=sustained_minutes,
+            )
     except ValueError as err:
         raise Misuse(str(err), repair="run: sparkrecipes round --help") from err
-    data = with_machine(data, space)
-    note_round(path, data)
-    return read_result(data).model_copy(update={"saved_to": str(path)})
+    return read_result(keeper.end(data)).model_copy(update={"saved_to": str(keeper.path)})
 
 
-def begin_round(subject: str, progress: Progress | None) -> Path:
-    """Name the file of a round that begins now, and note it in the journal.
-
-    Raises:
-        Misuse: Rounds cannot be kept in the user's data folder.
-    """
-    path = round_path(datetime.now(UTC).isoformat(timespec="seconds"), subject)
-    require_folder(path)
-    trouble = note_round(path)
-    if trouble and progress:
-        progress(f"warning: {trouble}")
-    return path
-
-
-def endpoint_of(space: Workspace, url: str | None) -> str:
+def endpoint_of(space: Workspace, url: str | None) -> standard_round.Endpoint:
     """Return the endpoint to measure.
 
     Raises:
@@ -165,15 +151,7 @@ def endpoint_of(space: Workspace, url: str | None) -> str:
             code="offline",
             repair="leave --offline out, or measure on the host itself: 127.0.0.1",
         )
-    return url
-
-
-def with_machine(data: dict[str, Any], space: Workspace) -> dict[str, Any]:
-    """Add the machine that was measured on, where this host is it."""
-    if not space.here:
-        return data
-    seen = {"id": space.machine.id, "mem_total_bytes": space.machine.mem_total_bytes}
-    return {**data, "machine": seen}
+    return found
 
 
 def read_result(data: dict[str, Any]) -> Round:
