@@ -189,6 +189,66 @@ def test_a_key_that_somebody_chose_is_not_repeated(monkeypatch: pytest.MonkeyPat
     assert said.message.endswith("docker says: the engine wants [removed] staple)")
 
 
+@pytest.mark.parametrize(
+    ("said", "host", "words"),
+    [
+        ("unix:///var/run/docker.sock. Is the docker daemon running?", "", "sudo systemctl start"),
+        ("unix:///run/user/1000/docker.sock. Is the docker", "", "systemctl --user start docker"),
+        ("tcp://box:2375. Is the docker daemon running?", "tcp://box:2375", "DOCKER_HOST says"),
+    ],
+    ids=["the system's", "a context's", "DOCKER_HOST's"],
+)
+def test_the_docker_that_was_asked_is_the_one_to_start(
+    monkeypatch: pytest.MonkeyPatch, said: str, host: str, words: str
+) -> None:
+    """Starting the system's daemon does not help where another one was asked."""
+    monkeypatch.setenv("DOCKER_HOST", host)
+    stderr = f"Cannot connect to the Docker daemon at {said}"
+    assert words in explain(Answer(1, "", stderr)).repair
+
+
+def test_a_rootless_socket_is_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the user has one and the system's Docker does not answer."""
+    monkeypatch.delenv("DOCKER_HOST", raising=False)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    down = Answer(1, "", "Cannot connect to the Docker daemon at unix:///var/run/docker.sock.")
+    assert "DOCKER_HOST" not in explain(down).repair
+    (tmp_path / "docker.sock").touch()
+    assert f"export DOCKER_HOST=unix://{tmp_path}/docker.sock" in explain(down).repair
+
+
+def test_the_daemons_own_proxy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pull without network, in a shell with a proxy that the daemon does not read."""
+    failed = Answer(1, "", "dial tcp: lookup registry-1.docker.io: no such host")
+    monkeypatch.delenv("https_proxy", raising=False)
+    monkeypatch.delenv("HTTPS_PROXY", raising=False)
+    assert "daemon does not read" not in explain(failed).repair
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy:3128")
+    assert "daemon does not read HTTPS_PROXY" in explain(failed).repair
+
+
+@pytest.mark.parametrize(
+    ("address", "host"),
+    [
+        ("unix:///run/user/1000/docker.sock", None),
+        ("tcp://127.0.0.1:2375", None),
+        ("tcp://[::1]:2375", None),
+        ("ssh://me@spark", "spark"),
+        ("tcp://192.168.1.7:2376", "192.168.1.7"),
+        ("tcp://[broken", None),
+    ],
+)
+def test_where_docker_runs(
+    fake: FakeDocker, monkeypatch: pytest.MonkeyPatch, address: str, host: str | None
+) -> None:
+    """By DOCKER_HOST or by the context in use: this host, or the name of another."""
+    monkeypatch.setenv("DOCKER_HOST", address)
+    assert host == containers.elsewhere()
+    monkeypatch.delenv("DOCKER_HOST")
+    fake.answer("context", "inspect", stdout=f"{address}\n")
+    assert host == containers.elsewhere()
+
+
 # Launch
 
 

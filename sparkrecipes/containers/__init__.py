@@ -12,6 +12,7 @@ from sparkrecipes.containers.local_images import (
     local_image,
     local_image_platform,
 )
+from sparkrecipes.containers.location import elsewhere
 from sparkrecipes.containers.pulling import pull_image
 from sparkrecipes.containers.readiness import wait_for_endpoint, wait_until_ready
 from sparkrecipes.containers.servers import (
@@ -28,6 +29,7 @@ from sparkrecipes.containers.servers import (
 
 __all__ = [
     "LocalImage",
+    "elsewhere",
     "find_server",
     "foreign_holder",
     "keep_name",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from sparkrecipes.containers.secrecy import without_secrets
 
@@ -65,7 +67,7 @@ FAILURES = (
         r"(?i)cannot connect to the docker daemon|is the docker daemon running|"
         r"error during connect|failed to connect to the docker api",
         "the Docker daemon does not answer",
-        "run: sudo systemctl start docker",
+        "{start_docker}",
     ),
     Failure(
         "docker_denied",
@@ -149,7 +151,7 @@ FAILURES = (
         r"no such host|connection refused|i/o timeout|TLS handshake timeout|"
         r"network is unreachable|Client\.Timeout exceeded|context deadline exceeded",
         "the image {image} is not on this host and its registry cannot be reached",
-        "check the network, then run: docker pull {image}",
+        "check the network, then run: docker pull {image}{daemon_proxy}",
     ),
     Failure(
         "no_space",
@@ -197,6 +199,10 @@ NOT_A_REASON = re.compile(
     r": (Pulling|Waiting|Downloading|Extracting|Verifying|Download complete|Pull complete)"
 )
 """Lines of stderr that do not say what went wrong."""
+
+
+ADDRESS = re.compile(r"(?:unix|tcp|ssh|https?)://[^\s,'\"]*[^\s,'\".]")
+SYSTEM_SOCKETS = ("unix:///var/run/docker.sock", "unix:///run/docker.sock")
 
 
 class Words(dict[str, str]):
@@ -268,13 +274,39 @@ def explain(answer: Answer, words: Mapping[str, str] | None = None) -> Explained
     """
     pulled = PULLED.search(answer.stderr)
     failure = next((f for f in FAILURES if re.search(f.pattern, answer.stderr)), UNKNOWN_FAILURE)
-    known = Words({**({"image": pulled[1]} if pulled else {}), **(words or {})})
+    found = {"start_docker": start_docker(answer.stderr), "daemon_proxy": daemon_proxy()}
+    known = Words({**({"image": pulled[1]} if pulled else {}), **found, **(words or {})})
     reason = reason_of(answer)
     cause = failure.cause.format_map(known)
     return Explained(
         failure.code,
         f"{cause} (docker says: {reason})" if reason else cause,
         failure.repair.format_map(known),
+    )
+
+
+def start_docker(said: str) -> str:
+    """Say how to get an answer from the Docker that was asked, which need not be the system's."""
+    asked = ADDRESS.search(said)
+    if os.environ.get("DOCKER_HOST"):
+        return "DOCKER_HOST says where Docker is: mend it, or unset it for this host's own Docker"
+    if asked and asked[0] not in SYSTEM_SOCKETS:
+        return (
+            "it was asked where your docker context says; see: docker context ls, and for a "
+            "rootless Docker: systemctl --user start docker"
+        )
+    socket = Path(os.environ.get("XDG_RUNTIME_DIR") or "/nowhere") / "docker.sock"
+    rootless = f", or for your rootless Docker: export DOCKER_HOST=unix://{socket}"
+    return "run: sudo systemctl start docker" + (rootless if socket.exists() else "")
+
+
+def daemon_proxy() -> str:
+    """Say that the daemon does not read this shell's proxy, where the shell has one."""
+    if not any(os.environ.get(name) for name in ("HTTPS_PROXY", "https_proxy")):
+        return ""
+    return (
+        " (Docker's daemon does not read HTTPS_PROXY of this shell: "
+        "https://docs.docker.com/engine/daemon/proxy/)"
     )
 
 

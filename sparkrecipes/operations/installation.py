@@ -11,9 +11,10 @@ from sparkrecipes.operations.acts import Progress, download
 from sparkrecipes.operations.gathering import DEFAULT_PORT, LOOPBACK, gather
 from sparkrecipes.operations.image_step import pull
 from sparkrecipes.operations.journal import open_journal
-from sparkrecipes.operations.launching import launch_in
+from sparkrecipes.operations.launching import launch_in, refuse_elsewhere
 from sparkrecipes.operations.preflight import Launch, command_for
 from sparkrecipes.operations.readiness import wait_for
+from sparkrecipes.operations.results import require_folder, round_path
 from sparkrecipes.operations.rollback import JournaledWalk
 from sparkrecipes.operations.walk import Walk
 from sparkrecipes.operations.workspace import Place, Workspace, open_workspace
@@ -58,9 +59,11 @@ def install(
     Raises:
         InstallFailed: Names the step, the cause with its repair, and what was kept.
         Refused: Another install of this user runs.
+        Misuse: What is measured could not be kept: the data folder cannot be written.
     """
     space = open_workspace(catalog, machine, offline=offline)
     wanted = Launch(space.catalog.recipe(recipe), context_tokens, users, port, bind, force)
+    require_folder(round_path("", wanted.recipe.id))
     with open_journal(wanted.recipe.id) as journal:
         walk = JournaledWalk(space, progress, journal=journal)
         report = walk_all(walk, recipe, wanted, full)
@@ -129,7 +132,10 @@ def require_ready(space: Workspace, wanted: Launch) -> str:
 
     Raises:
         CheckFailed: With every blocker.
+        Refused: Docker runs on another host.
     """
+    if not wanted.force:
+        refuse_elsewhere()
     facts = gather(
         space,
         wanted.recipe,

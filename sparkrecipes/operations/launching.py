@@ -68,12 +68,31 @@ def launch_in(space: Workspace, wanted: Launch, digest: str | None = None) -> Se
         Refused: It would take the host down, or cannot run here.
         LaunchFailed: Docker did not start it.
     """
+    if not wanted.force:
+        refuse_elsewhere()
     digest = digest or checked_digest(space, wanted)
     command = command_for(space, wanted, image_digest=digest)
     if not wanted.force:
         refuse_long_context(space, wanted)
         refuse_without_memory(space, wanted, command)
     return containers.launch(command, recipe_id=wanted.recipe.id)
+
+
+def refuse_elsewhere() -> None:
+    """Refuse a Docker on another host: it has neither the weights nor the port of this one.
+
+    Raises:
+        Refused: Docker runs on another host.
+    """
+    host = containers.elsewhere()
+    if host is not None:
+        raise Refused(
+            f"DOCKER_HOST or the docker context leads to {host}: the weights of this host cannot "
+            "be mounted there, and its memory cannot be seen",
+            code="docker_elsewhere",
+            repair=f"run sparkrecipes on {host}, or choose this host's Docker: unset DOCKER_HOST; "
+            "docker context use default",
+        )
 
 
 def checked_digest(space: Workspace, wanted: Launch) -> str | None:

@@ -299,3 +299,14 @@ def test_a_server_that_never_gets_ready_is_told_apart(
     with pytest.raises(NotReady) as err:
         containers.wait_until_ready(server, wanted, engine, timeout_s=3.0)
     assert code == err.value.code
+
+
+def test_a_load_is_ended_before_the_host_freezes(start: Any, engine: Engine) -> None:
+    """C92: the container goes on loading, and the host's own memory falls below the floor."""
+    wanted, rendered = start(MODE="silent")
+    server = containers.launch(rendered, recipe_id=RECIPE_ID)
+    with pytest.raises(NotReady) as err:
+        containers.wait_until_ready(server, wanted, engine, timeout_s=30, floor_bytes=2**60)
+    assert "memory_low" == err.value.code
+    assert "the host may freeze" in err.value.message
+    assert f"sparkrecipes stop {RECIPE_ID}" in err.value.repair

@@ -27,7 +27,8 @@ class Fault:
 
 def faults() -> dict[str, Fault]:
     """Read the rows, by what went wrong."""
-    rows = [line for line in PAGE.read_text().splitlines() if line.startswith("| ")]
+    table = PAGE.read_text().partition("\n## ")[0]
+    rows = [line for line in table.splitlines() if line.startswith("| ")]
     cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows[1:]]
     assert all(len(row) == COLUMNS for row in cells), "a row has not six cells"
     return {
