@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from sparkrecipes.cli import main
+from sparkrecipes.cli.progress import Display
 
 CATALOG = Path(__file__).parents[1] / "catalog"
 AGENTS_PICK = "qwen3.6-35b-a3b-nvfp4-vllm-mtp"
@@ -226,3 +227,16 @@ def test_a_line_in_a_pipe_ends_with_its_text(command: str) -> None:
     )
     lines = done.stdout.splitlines()
     assert ([], True) == ([line for line in lines if line != line.rstrip()], len(lines) > 5)
+
+
+def test_a_transfer_is_a_line_in_five_seconds_and_its_end(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Where nobody watches a terminal: the first line, and where it ended, before what follows."""
+    moved = [f"image: {n}.00 of 9.00 GB, {n} of 9 layers, 100 MB/s" for n in range(10)]
+    with Display() as display:
+        for text in (*moved[:5], "image: pulled", *moved[5:]):
+            display.line(text)
+    shown = capsys.readouterr()
+    assert [moved[0], moved[4], "image: pulled", moved[9]] == shown.err.splitlines()
+    assert "" == shown.out

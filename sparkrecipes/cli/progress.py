@@ -21,6 +21,7 @@ class Display:
     def __init__(self) -> None:
         self.live: Any = None
         self.last_transfer_at = -PLAIN_EVERY_S
+        self.left_out = ""
 
     def __enter__(self) -> Self:
         """Start the live line where there is a terminal."""
@@ -37,15 +38,19 @@ class Display:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Take the live line away."""
+        """Take the live line away; where a transfer ended is not left out."""
         if self.live:
             self.live.stop()
+        self.catch_up()
 
     def line(self, text: str) -> None:
         """Show what is done now; on a terminal only indented details stay above the live line."""
         if self.live is None and self.is_too_soon(text):
-            return
-        if self.live is None:
+            self.left_out = text
+        elif self.live is None:
+            if LINE.match(text):
+                self.left_out = ""
+            self.catch_up()
             print(text, file=sys.stderr, flush=True)
         elif text.startswith(" "):
             self.live.console.print(text, markup=False, highlight=False)
@@ -61,6 +66,12 @@ class Display:
             return True
         self.last_transfer_at = now
         return False
+
+    def catch_up(self) -> None:
+        """Show the last line of a transfer that was left out."""
+        if self.left_out:
+            print(self.left_out, file=sys.stderr, flush=True)
+            self.left_out = ""
 
     def bytes(self, at: DownloadProgress) -> None:
         """Show bytes, files, rate and time left."""
