@@ -123,9 +123,36 @@ def test_all_keys_of_the_engines_cache_are_answered(capsys: pytest.CaptureFixtur
     assert "0.21" in found["log_rule"]
 
 
+@pytest.mark.parametrize(
+    ("users", "gib", "admitted", "warned"),
+    [
+        ("4", "72.79", 4, ""),
+        ("8", "72.79", 7, "7 of 8 sequences"),
+        ("2000", "72.79", 7, "refuses to capture"),
+        # 179 blocks are one sequence by the log, but one block is the pool's own.
+        ("1", "9.287", 0, "0 of 1 sequences"),
+    ],
+)
+def test_admission_follows_the_users(
+    users: str, gib: str, admitted: int, warned: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Full sequences at once: at most --max-num-seqs, and what the pool holds without its own."""
+    log = {**SEEN["logs"][0], "available_kv_gib": gib}
+    _, answer = run(capsys, *argv_of(log), "--users", users)
+    assert admitted == answer["engine_kv"]["admitted_sequences"]
+    told = " ".join(line for line in answer["warnings"] if line.startswith("engine_kv"))
+    assert warned in told
+    assert bool(warned) == bool(told)
+
+
 def test_a_build_and_a_recipe_answer_as_the_model_does() -> None:
     """The cache does not depend on the weights; a recipe brings its own settings."""
-    given = {"available_kv_gib": 40.0, "context_tokens": 131072, "kv_cache_dtype": "fp8"}
+    given = {
+        "available_kv_gib": 40.0,
+        "context_tokens": 131072,
+        "kv_cache_dtype": "fp8",
+        "users": 1,
+    }
     whole = sr.estimate_memory("qwen3.8-27b", engine_version="0.31.0", speculative="mtp:2", **given)
     build = sr.estimate_memory(
         "qwen3.8-27b-fp8", engine_version="0.31.0", speculative="mtp:2", **given

@@ -382,7 +382,7 @@ def test_a_first_start_is_a_peak_of_its_own() -> None:
         many.first_start.jit_compile_bytes,
         many.first_start.verdict,
     )
-    assert any("up to 20 jobs" in line for line in many.warnings)
+    assert any("the recipe's MAX_JOBS=20" in line for line in many.warnings)
     assert "fits" == many.verdict
     assert estimate(asked("gpt-oss-20b-mxfp4-vllm"), plain_host()).first_start is None
 

@@ -105,7 +105,7 @@ def log_lines(log: EngineKv) -> Iterable[str]:
     yield (
         f"{log.num_blocks:,} blocks, attention block {log.block_size:,} tokens, "
         f"{log.blocks_per_request:,} blocks a request (rules of {log.engine_version}; "
-        f"{log.log_rule})"
+        f"{log.log_rule}); {log.admitted_sequences:,} full sequences run at once"
     )
 
 

@@ -9,7 +9,7 @@ from sparkrecipes.memory.request import FitRequest, shm_bytes, stretched_tokens
 from sparkrecipes.memory.sequence_cost import GIB
 from sparkrecipes.memory.startup import fraction_of, start_check
 from sparkrecipes.schema.machine import Machine
-from sparkrecipes.schema.memory import EngineKv, FirstStart, Pool
+from sparkrecipes.schema.memory import EngineKv, FirstStart, FitVerdict, Pool
 
 LARGE_SHM_BYTES = 16 * GIB
 """Shared memory above which a warning is due: 10 to 16 GiB serve (field report, DeepSeek-V4 on two
@@ -107,17 +107,29 @@ def log_warnings(need: Need, request: FitRequest, log: EngineKv | None) -> tuple
             f"engine_kv: {log.num_blocks:,} blocks are less than the {log.blocks_per_request:,} "
             "of one full sequence: the engine refuses to start"
         )
+    elif need.sequence.high.states and request.users > log.num_blocks:
+        lines.append(
+            f"engine_kv: --max-num-seqs {request.users:,} is more than the {log.num_blocks:,} "
+            "blocks: a model with recurrent layers then refuses to capture its CUDA graphs"
+        )
+    elif log.admitted_sequences < request.users:
+        lines.append(
+            f"engine_kv: {log.admitted_sequences:,} of {request.users:,} sequences of full length "
+            "run at once: the others wait, or are taken out and computed again"
+        )
     return tuple(lines)
 
 
-def compile_warning(peak: FirstStart | None) -> tuple[str, ...]:
-    """Warn where the recipe lets more compilers run than fit beside the weights."""
-    if peak is None or peak.verdict in ("fits", "unknown"):
+def compile_warning(peak: FirstStart | None, verdict: FitVerdict) -> tuple[str, ...]:
+    """Warn where compilers may not fit beside weights that do."""
+    if peak is None or peak.verdict == "fits" or verdict == "does_not_fit":
         return ()
+    whose = "the recipe's" if peak.max_jobs_source == "recipe" else "even"
+    repair = "set MAX_JOBS lower" if peak.max_jobs > 1 else "bring compiled kernels along"
     return (
-        f"a first start compiles kernels: up to {peak.max_jobs} jobs of 3 to 8 GiB beside the "
-        f"weights, {gib(peak.peak_bounds[1])} in all, may take the host down; set MAX_JOBS lower "
-        "and keep the cache folder of the container",
+        f"a first start compiles kernels: with {whose} MAX_JOBS={peak.max_jobs} (3 to 8 GiB a job) "
+        f"it may take {gib(peak.peak_bounds[1])} with the weights, and the host down; {repair}, "
+        "and keep the container's cache folder",
     )
 
 

@@ -12,6 +12,12 @@ POOL_RULE = "0.21 and later: concurrency x the longest context"
 BLOCK_RULE = "up to 0.20: blocks a group x the smallest block"
 
 
+NULL_BLOCK = 1
+"""Blocks that the pool keeps for itself and never gives to a sequence.
+
+Source: vLLM 0.32.0 ``v1/core/block_pool.py`` (null_block).
+"""
+
 PRINTED_HALF_BYTES = 2**30 // 200
 """Half of the 0.01 GiB to which the log rounds the memory it prints."""
 
@@ -35,7 +41,9 @@ def log_figures(plan: CachePlan, available_bytes: int, context_tokens: int) -> L
     return LogFigures(blocks, blocks // groups * smallest, concurrency)
 
 
-def engine_kv(plan: CachePlan, available_bytes: int, context_tokens: int) -> EngineKv:
+def engine_kv(
+    plan: CachePlan, available_bytes: int, context_tokens: int, *, users: int = 1
+) -> EngineKv:
     """Give the log's figures, and their bounds for any memory that prints the same.
 
     Args:
@@ -43,11 +51,13 @@ def engine_kv(plan: CachePlan, available_bytes: int, context_tokens: int) -> Eng
         available_bytes: "Available KV cache memory" of the log, in bytes; below zero where the
             engine had none left.
         context_tokens: Longest sequence, ``--max-model-len``.
+        users: Sequences at once, ``--max-num-seqs``.
 
     Raises:
         Refused: The model keeps no cache, so the engine logs none.
     """
-    if not plan.blocks_per_request(context_tokens):
+    one = plan.blocks_per_request(context_tokens)
+    if not one:
         raise Refused("this model keeps no KV cache: the engine logs none", code="no_kv_cache")
     low, given, high = (
         log_figures(plan, available_bytes + side, context_tokens)
@@ -57,7 +67,8 @@ def engine_kv(plan: CachePlan, available_bytes: int, context_tokens: int) -> Eng
     return EngineKv(
         block_size=plan.block_tokens,
         num_blocks=given.blocks,
-        blocks_per_request=plan.blocks_per_request(context_tokens),
+        blocks_per_request=one,
+        admitted_sequences=min(users, max(given.blocks - NULL_BLOCK, 0) // one),
         kv_cache_tokens=given.tokens,
         max_concurrency=given.concurrency,
         kv_cache_tokens_bounds=(low.tokens, high.tokens),

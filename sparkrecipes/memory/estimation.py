@@ -74,7 +74,7 @@ def estimate(
         warnings=(
             *warnings_of(request, machine, pool, available_bytes),
             *log_warnings(need, request, log),
-            *compile_warning(peak),
+            *compile_warning(peak, verdict(total, usable)),
         ),
     )
 
@@ -95,7 +95,8 @@ def log_of(need: Need, request: FitRequest, available_kv_bytes: int | None) -> E
         return None
     if need.sequence.drafter_token_bytes != 0 and request.speculative:
         raise undescribed(request.model, request.speculative.method)
-    return engine_kv(need.sequence.high, available_kv_bytes, request.context_tokens)
+    plan = need.sequence.high
+    return engine_kv(plan, available_kv_bytes, request.context_tokens, users=request.users)
 
 
 def reservation(request: FitRequest, machine: Machine) -> int | None:

@@ -368,6 +368,14 @@ def log_figures(answer: MemoryEstimate) -> Iterator[Explained]:
         blocks_per_request=log.blocks_per_request,
     )
     yield entry(
+        "engine_kv.admitted_sequences",
+        log.admitted_sequences,
+        "sequences of full length",
+        "min(users, floor((blocks - 1) / blocks a sequence)): one block is the pool's own",
+        "vLLM: v1/core/block_pool.py",
+        users=answer.users,
+    )
+    yield entry(
         "engine_kv.kv_cache_tokens",
         log.kv_cache_tokens,
         "tokens",

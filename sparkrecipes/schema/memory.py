@@ -55,6 +55,9 @@ class EngineKv(Frozen):
     """Tokens a block of the attention layers."""
     num_blocks: Annotated[int, Field(ge=0)]
     blocks_per_request: Annotated[int, Field(ge=1)]
+    admitted_sequences: Annotated[int, Field(ge=0)]
+    """Sequences of full length that run at once: at most ``--max-num-seqs``, which the users are;
+    one block is the pool's own."""
     kv_cache_tokens: Annotated[int, Field(ge=0)]
     """The figure behind "GPU KV cache size"."""
     max_concurrency: float
