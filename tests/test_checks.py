@@ -355,7 +355,7 @@ def test_c73_the_error_itself_is_known():
         "unsupported display driver / cuda driver combination"
     )
     (found_cause,) = diagnose(log).diagnoses
-    assert "cuda_compat_conflict" == found_cause.id
+    assert "cuda_compat_lib_conflict" == found_cause.id
     assert "--gpus all" in found_cause.remedy
 
 

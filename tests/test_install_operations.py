@@ -111,7 +111,7 @@ def test_a_container_is_diagnosed_by_how_it_ended(
     fake.answer("container", "inspect", stdout=described("exited", State=state))
     fake.answer("logs", stdout="Loading safetensors checkpoint shards: 44% Completed | 4/9\n")
     found = operations.diagnose_server("demo").diagnoses
-    assert [cause or "no_nvidia_runtime"] == [d.id for d in found]
+    assert [cause or "no_gpu_runtime"] == [d.id for d in found]
 
 
 @pytest.fixture
