@@ -523,9 +523,12 @@ BIG = sha256(LARGE["model-00001-of-00002.safetensors"])
 WRITTEN = 20 * 2**20
 
 
-def cut_in_the_middle(hub: Hub, root: Path, home: Path) -> subprocess.Popen[str]:
+def cut_in_the_middle(
+    hub: Hub, root: Path, home: Path, *, xet: bool = False
+) -> subprocess.Popen[str]:
     """Start a download, and hold its largest file when two parts of 10 MiB have been written."""
     hub.reset({TARGET: HubRepo(dict(LARGE), commit=SHA)})
+    hub.xet = xet
     hub.faults = [Fault(f"GET /cdn/{BIG}", cut_after=24_000_000, hold=threading.Event(), times=1)]
     process = subprocess.Popen(
         [sys.executable, "-c", SCRIPT, str(root)],
@@ -549,9 +552,10 @@ def part_of(root: Path) -> Path:
     return root / "models--acme--tiny" / "blobs" / f"{BIG}.part.incomplete"
 
 
-def go_on(hub: Hub, client: HubClient, root: Path) -> dict[str, Any]:
+def go_on(hub: Hub, client: HubClient, root: Path, *, xet: bool = False) -> dict[str, Any]:
     """Let the hub forget what it sent, and run again."""
     hub.reset({TARGET: HubRepo(dict(LARGE), commit=SHA)})
+    hub.xet = xet
     answer = client.ask("download", recipe(), root)
     snapshot = root / "models--acme--tiny" / "snapshots" / SHA
     for name, content in LARGE.items():
@@ -574,6 +578,30 @@ def test_a_kill_loses_at_most_the_last_10_mib_of_a_large_file(hub, client, tmp_p
     assert [37_000_005, 37_000_005, 4, 4] == answer["progress"][-1]
     assert min(at[0] for at in answer["progress"]) >= 12_000_000 + WRITTEN
     assert [] == answer["result"]["warnings"]
+
+
+def test_a_file_in_xet_is_gone_on_with_as_well(hub, client, tmp_path):
+    """A Xet transfer would begin anew: what can be had by plain HTTP comes in parts, too."""
+    process = cut_in_the_middle(hub, tmp_path / "hub", tmp_path / "home", xet=True)
+    process.kill()
+    process.communicate(timeout=20)
+    assert WRITTEN == part_of(tmp_path / "hub").stat().st_size
+    rest = sum(map(len, LARGE.values())) - 12_000_000 - WRITTEN
+    answer = go_on(hub, client, tmp_path / "hub", xet=True)
+    assert rest == hub.sent == answer["result"]["repos"][0]["fetched_bytes"]
+    assert [] == hub.gets("/api/xet-token")
+
+
+def test_who_asks_for_xet_gets_it(hub, tmp_path):
+    """The library's own switch for it: then large files are left to the library."""
+    hub.reset({TARGET: HubRepo(dict(LARGE), commit=SHA)})
+    hub.xet = True
+    client = HubClient(hub.url, tmp_path / "home", HF_XET_HIGH_PERFORMANCE="1")
+    error = failed(client.ask("download", recipe(), tmp_path / "hub"))
+    client.close()
+    assert [] == hub.gets("/cdn/")
+    assert hub.gets("/api/xet-token")
+    assert error["code"]
 
 
 def test_ctrl_c_keeps_the_part_of_a_large_file(hub, client, tmp_path):

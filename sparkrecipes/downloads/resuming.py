@@ -4,7 +4,10 @@ The library's own ``http_get`` transfers, with its headers, retries and checks o
 own lock of the file. Only where it writes is ours: into a part that has the same name next time.
 The finished part becomes the blob (where two processes wrote it, once its hash is the file's), and
 the library then links it as its own.
-Files that the Hub stores in Xet are left to the library where it can speak Xet.
+
+Files that the Hub stores in Xet come this way as well: a Xet transfer keeps nothing when its
+process dies (xet-core issues 358 and 715), holds gigabytes of the one memory in buffers, and can
+hang (issue 898). Whoever sets ``HF_XET_HIGH_PERFORMANCE`` gets Xet all the same.
 """
 
 from __future__ import annotations
@@ -58,7 +61,8 @@ class Task:
         name: The file's path inside.
         file: Its size and blob.
         url: Where the Hub serves it.
-        folder: The repository's cache folder.
+        root: The cache.
+        folder: The repository's folder in it.
         lock: What whoever writes this blob holds, the library as well.
     """
 
@@ -66,6 +70,7 @@ class Task:
     name: str
     file: RemoteFile
     url: str
+    root: Path
     folder: Path
     lock: Path
 
@@ -77,7 +82,7 @@ class Task:
         file = repo.wanted[name]
         url = hf_hub_url(repo.repo, name, revision=repo.revision)
         lock = root / ".locks" / repo.folder.name / f"{file.blob}.lock"
-        return cls(repo.repo, name, file, url, repo.folder, lock)
+        return cls(repo.repo, name, file, url, root, repo.folder, lock)
 
     @property
     def blob(self) -> Path:
@@ -86,10 +91,10 @@ class Task:
 
 
 def fetch(task: Task, meter: Meter) -> None:
-    """Fetch one file, unless the library should: it is in Xet, or not what the Hub listed."""
+    """Fetch one file, unless the library should: see ``is_ours``."""
     from huggingface_hub.utils import WeakFileLock  # type: ignore[attr-defined]
 
-    if not plain_http(task):
+    if not is_ours(task):
         return
     task.blob.parent.mkdir(parents=True, exist_ok=True)
     task.lock.parent.mkdir(parents=True, exist_ok=True)
@@ -99,14 +104,23 @@ def fetch(task: Task, meter: Meter) -> None:
     meter.finish_early()
 
 
-def plain_http(task: Task) -> bool:
-    """Ask for a file's headers; say whether it is what was listed and comes by plain HTTP."""
-    from huggingface_hub import get_hf_file_metadata
+def is_ours(task: Task) -> bool:
+    """Ask for a file's headers; say whether it is fetched here, and not by the library.
+
+    The library has what is not as it was listed, what Xet was asked for, and what its shared store
+    holds already.
+    """
+    from huggingface_hub import constants, get_hf_file_metadata
     from huggingface_hub.file_download import is_xet_available  # type: ignore[attr-defined]
+    from huggingface_hub.utils._shared_blobs import has_shared_blob
 
     seen = get_hf_file_metadata(task.url, **ABOUT_US, retry_on_errors=True)
     if seen.xet_file_data is not None and is_xet_available():
-        return False
+        if constants.HF_XET_HIGH_PERFORMANCE:
+            return False
+        stored, size = seen.xet_file_data.file_hash, task.file.size
+        if has_shared_blob(xet_hash=stored, cache_dir=task.root, expected_size=size):
+            return False
     return (seen.etag, seen.size) == (task.file.blob, task.file.size)
 
 

@@ -82,6 +82,8 @@ class Hub:
         faults: What goes wrong; the first that applies is used.
         tokens: Tokens that are known, and whether their owner may read gated repositories.
         ranges: Whether parts of files can be asked for; without it the whole comes every time.
+        xet: Whether large files are said to lie in Xet as well. There is no Xet server behind it: a
+            client that takes that way asks for a token at ``/api/xet-token`` and gets none.
         leaked: Requests for stored files that carried a token, which only the Hub may see.
         served: Content that is sent for a hash instead of the right one.
         requests: Method and path of every request so far.
@@ -93,6 +95,7 @@ class Hub:
         self.faults: list[Fault] = []
         self.tokens = {"hf_accepted": True, "hf_notaccepted": False}
         self.ranges = True
+        self.xet = False
         self.leaked: list[str] = []
         self.served: dict[str, bytes] = {}
         self.requests: list[str] = []
@@ -120,7 +123,7 @@ class Hub:
     def reset(self, repos: dict[str, HubRepo]) -> None:
         """Hold these repositories, nothing wrong, nothing asked yet."""
         self.repos, self.faults, self.requests, self.sent = repos, [], [], 0
-        self.ranges, self.leaked, self.served = True, [], {}
+        self.ranges, self.xet, self.leaked, self.served = True, False, [], {}
 
     def gets(self, part: str) -> list[str]:
         """List the GET requests whose path holds ``part``."""
@@ -268,6 +271,9 @@ class Handler(BaseHTTPRequestHandler):
             "X-Linked-Size": str(len(content)),
             "X-Linked-ETag": f'"{sha256(content)}"',
         }
+        if self.server.hub.xet:
+            linked["X-Xet-Hash"] = sha256(content[::-1])
+            linked["Link"] = f'<{self.server.hub.url}/api/xet-token>; rel="xet-auth"'
         return self.reply(302, {**linked, **commit}, b"")
 
     def content(
