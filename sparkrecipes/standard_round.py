@@ -18,7 +18,6 @@ the round, command line.
 from __future__ import annotations
 
 import argparse
-import base64
 import bisect
 import contextlib
 import functools
@@ -30,11 +29,9 @@ import re
 import secrets
 import socket
 import statistics
-import struct
 import sys
 import threading
 import time
-import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -667,17 +664,12 @@ def varied_prompts() -> dict[str, str]:
     }
 
 
-def red_square() -> str:
-    """A PNG of 64 x 64 red pixels as a data URL."""
-    png = b"\x89PNG\r\n\x1a\n"
-    for kind, data in (
-        (b"IHDR", struct.pack(">IIBBBBB", 64, 64, 8, 2, 0, 0, 0)),
-        (b"IDAT", zlib.compress((b"\0" + b"\xe0\x10\x10" * 64) * 64)),
-        (b"IEND", b""),
-    ):
-        check = struct.pack(">I", zlib.crc32(kind + data))
-        png += struct.pack(">I", len(data)) + kind + data + check
-    return f"data:image/png;base64,{base64.b64encode(png).decode()}"
+RED_SQUARE = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAEAAAABACAIAAAAlC+aJAAAAeUlEQVR4nO3PQQkAMAzAwEqof3WT"
+    "MhF7HINABFzm7H7dcEEDWtCAFjSgBQ1oQQNa0IAWNKAFDWhBA1rQgBY0oAUNaEEDWtCAFjSgBQ1oQQNa0IAWNKAFDWhB"
+    "A1rQgBY0oAUNaEEDWtCAFjSgBQ1oQQNa0IAWNKAFj13QTQDxOzzMEAAAAABJRU5ErkJggg=="
+)
+"""A PNG of 64 x 64 pixels, all (224, 16, 16)."""
 
 
 @dataclass(frozen=True)
@@ -1367,7 +1359,7 @@ class StandardRound:
                 self.note("no_tool_call", "tools are claimed, but no tool call came")
         if "image" in self.capabilities:
             question = {"type": "text", "text": "Which colour fills this picture? One word."}
-            picture = {"type": "image_url", "image_url": {"url": red_square()}}
+            picture = {"type": "image_url", "image_url": {"url": RED_SQUARE}}
             reading = self.client.ask(Ask([question, picture], 128), "smoke test, image").reading
             named = bool(re.search(r"\b(red|roj[oa]|crimson)\b", reading.text, re.IGNORECASE))
             seen["image"] = named if named or reading.finish_reason != "length" else None
@@ -1446,25 +1438,30 @@ class StandardRound:
 
     def concurrent(self, repeats: int, *, warm: bool = False) -> None:
         """All users at once, each with a prompt of its own, for each step of the ladder."""
-        curve: list[Json] = []
         for users in self.ladder:
             asks = [Ask(writing_prompt(user)) for user in range(users)]
-            if warm:
-                self.client.burst(asks, f"{of_users(users)}, warm-up")
-                self.record()
-            rounds: list[list[Answer]] = []
-            while len(rounds) < repeats:
-                label = f"{of_users(users)}, round {len(rounds) + 1}"
-                rounds.append(self.client.burst(asks, label))
-                figures = concurrent_figures(rounds)
-                done = figures["requests"] - figures["failed"]
-                why = f"{done}/{figures['requests']} requests of {of_users(users)} succeeded"
-                self.note("concurrency_failed", f"{why}: no speed is given", figures["failed"] > 0)
-                main = {"concurrent": figures} if users == self.users else {}
-                self.record(users_curve=[*curve, figures] if self.ladder[1:] else [], **main)
-            curve.append(figures)
+            rounds = self._climb(asks, of_users(users), repeats, warm)
             if users == self.users:
                 self._publish("same_bytes", rounds=rounds)
+
+    def _climb(
+        self, asks: Sequence[Ask], label: str, repeats: int, warm: bool, scenario: str | None = None
+    ) -> list[list[Answer]]:
+        """One step of a ladder: rounds of the same users, whose figures are kept after each."""
+        curve, rounds = self.data["users_curve"], list[list[Answer]]()
+        if warm:
+            self.client.burst(asks, f"{label}, warm-up")
+            self.record()
+        while len(rounds) < repeats:
+            rounds.append(self.client.burst(asks, f"{label}, round {len(rounds) + 1}"))
+            figures = concurrent_figures(rounds, scenario)
+            done = figures["requests"] - figures["failed"]
+            why = f"{done}/{figures['requests']} requests of {label} succeeded: no speed is given"
+            self.note("concurrency_failed", why, figures["failed"] > 0)
+            main = {"concurrent": figures} if len(asks) == self.users and not scenario else {}
+            climbs = scenario or self.ladder[1:]
+            self.record(users_curve=[*curve, figures] if climbs else [], **main)
+        return rounds
 
     def long(self, repeats: int) -> None:
         """The prompt of about 46,000 tokens, sized by the server's own count."""
@@ -1585,17 +1582,9 @@ class StandardRound:
             "qa": ("¿Cómo se organiza una biblioteca? Responde con detalle y con ejemplos.", 512),
             "rag": (f"Contexto: {log_text(265)} ¿Qué pasos tardaron más y qué revisarías?", 256),
         }
-        curve: list[Json] = []
         for (name, (prompt, tokens)), users in itertools.product(scenarios.items(), self.ladder):
             asks = [Ask(prompt, tokens, extra={"seed": 42})] * users
-            label = f"{name}, {of_users(users)}"
-            self.client.burst(asks, f"{label}, warm-up")
-            self.record()
-            rounds: list[list[Answer]] = []
-            while len(rounds) < 3:
-                rounds.append(self.client.burst(asks, label))
-                self.record(users_curve=[*curve, concurrent_figures(rounds, name)])
-            curve = self.data["users_curve"]
+            self._climb(asks, f"{name}, {of_users(users)}", 3, True, name)
             self.watch.mark()
 
 

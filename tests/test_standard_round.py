@@ -187,6 +187,14 @@ def test_the_school_method_climbs_its_ladder() -> None:
     assert "school" == data["method"]
 
 
+def test_one_step_of_the_schools_ladder_is_a_curve_too() -> None:
+    """Three scenarios of two users; those who fail are named as everywhere."""
+    data, _ = measure(good, method="school", users=[2])
+    assert [("chat", 2), ("qa", 2), ("rag", 2)] == [
+        (row["scenario"], row["users"]) for row in data["users_curve"]
+    ]
+
+
 def test_a_ladder_of_users_gives_a_curve() -> None:
     """Each step apart; four users are the figure that is compared."""
     data, _ = measure(good, only="concurrent", users=[1, 2, 4])
