@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,9 @@ from sparkrecipes.recommendation import recommend, understand
 from sparkrecipes.recommendation.questions import words
 from sparkrecipes.schema.evidence import Caveat
 from sparkrecipes.schema.listing import PublishedRow
-from sparkrecipes.schema.memory import Components, MemoryEstimate, Pool
+from sparkrecipes.schema.memory import Components, MemoryEstimate
 from sparkrecipes.schema.recipe import LocalBuild, Recipe
-from sparkrecipes.schema.use_case import Recommendation
+from sparkrecipes.schema.recommendation import Recommendation
 
 SHIPPED = data_root() / "catalog"
 FACTS = Path(__file__).parent / "data" / "facts"
@@ -61,37 +62,43 @@ def sized(
     now = None
     if available_gib is not None:
         now = "fits" if high - reserve <= available_gib * GIB else "does_not_fit"
-    return MemoryEstimate(
-        subject=recipe.id,
-        model=recipe.model,
-        verdict=verdict,
-        verdict_now=now,
-        context_tokens=context_tokens or recipe.serving.context_tokens,
-        users=users or recipe.serving.users,
-        kv_cache_dtype=recipe.serving.kv_cache_dtype,
-        kv_bytes_per_token=1,
-        components=Components(
-            weights_bytes=high - reserve,
-            drafter_bytes=0,
-            kv_cache_bytes=0,
-            state_bytes=0,
-            overhead_bytes=0,
-            host_reserve_bytes=reserve,
-        ),
-        bounds={},
-        total_bytes=None if verdict == "unknown" else high,
-        total_bounds=None if verdict == "unknown" else (low, high),
-        usable_bytes=int(121.69 * GIB),
-        usable_source="test",
-        available_bytes=None if available_gib is None else int(available_gib * GIB),
-        max_users_at_context=None,
-        max_context_at_users=None,
-        min_gpu_memory_utilization=None,
-        reservation_bytes=None if reserved_gib is None else int(reserved_gib * GIB),
-        pool=Pool(gpu_memory_utilization=None, users_at_context=None, ok=None),
-        assumptions=(),
-        warnings=(),
+    return estimate_of(QWEN_MTP).model_copy(
+        update={
+            "subject": recipe.id,
+            "model": recipe.model,
+            "verdict": verdict,
+            "verdict_now": now,
+            "context_tokens": context_tokens or recipe.serving.context_tokens,
+            "users": users or recipe.serving.users,
+            "kv_cache_dtype": recipe.serving.kv_cache_dtype,
+            "components": Components(
+                weights_bytes=high - reserve,
+                drafter_bytes=0,
+                kv_cache_bytes=0,
+                state_bytes=0,
+                overhead_bytes=0,
+                host_reserve_bytes=reserve,
+            ),
+            "total_bytes": None if verdict == "unknown" else high,
+            "total_bounds": None if verdict == "unknown" else (low, high),
+            "usable_bytes": int(121.69 * GIB),
+            "available_bytes": None if available_gib is None else int(available_gib * GIB),
+            "max_users_at_context": None,
+            "min_gpu_memory_utilization": None,
+            "reservation_bytes": None if reserved_gib is None else int(reserved_gib * GIB),
+            "forecast": None,
+        }
     )
+
+
+@cache
+def estimate_of(recipe_id: str) -> MemoryEstimate:
+    """Size a shipped recipe for real: what a test does not set is as the memory model says."""
+    shipped = open_catalog(SHIPPED)
+    recipe = shipped.recipes[recipe_id]
+    model, engine = shipped.model(recipe.model), shipped.engine(recipe.engine)
+    request = memory.recipe_request(recipe, model, engine, shipped.october_row(recipe))
+    return memory.estimate(request, shipped.machine("dgx-spark"))
 
 
 class Changed:
@@ -106,6 +113,7 @@ class Changed:
     ) -> None:
         self.use_cases, self.models = base.use_cases, base.models
         self.does_not_run = base.does_not_run
+        self.evidence = base.evidence
         self.recipes = recipes if recipes is not None else base.recipes
         self._base, self._edit_row = base, edit_row
 
@@ -331,7 +339,7 @@ def test_equal_first_figures_are_decided_by_the_next(catalog):
 def test_what_does_not_fit_is_ruled_out(catalog):
     """A recipe that does not fit at the settings asked for is out, with its need."""
 
-    def estimate(recipe: Recipe) -> MemoryEstimate:
+    def estimate(recipe: Recipe, **_: Any) -> MemoryEstimate:
         large = recipe.id == QWEN_MTP
         return (
             sized(recipe, "does_not_fit", gib=(130.0, 140.0), users=64) if large else sized(recipe)
@@ -346,7 +354,7 @@ def test_what_does_not_fit_is_ruled_out(catalog):
 def test_tight_stays_and_is_said(catalog):
     """A tight recipe keeps its place: its bounds straddle what there is."""
 
-    def estimate(recipe: Recipe) -> MemoryEstimate:
+    def estimate(recipe: Recipe, **_: Any) -> MemoryEstimate:
         return sized(recipe, "tight", gib=(100.0, 125.3))
 
     answer = recommend("agents", catalog, estimate=estimate)
@@ -357,7 +365,7 @@ def test_tight_stays_and_is_said(catalog):
 def test_unknown_memory_is_never_good(catalog):
     """C122: what nobody can size ranks after what fits, and is not taken for small."""
 
-    def estimate(recipe: Recipe) -> MemoryEstimate:
+    def estimate(recipe: Recipe, **_: Any) -> MemoryEstimate:
         return sized(recipe, "unknown" if recipe.id == QWEN_MTP else "fits")
 
     answer = recommend("agents", catalog, estimate=estimate)
@@ -370,7 +378,7 @@ def test_busy_machine_changes_no_pick_silently(catalog):
     sizes = {QWEN_MTP: 96.0, LIGHTNING_DSPARK: 26.2, QWEN: 14.0}
     recipes = {key: catalog.recipes[key] for key in sizes}
 
-    def estimate(recipe: Recipe) -> MemoryEstimate:
+    def estimate(recipe: Recipe, **_: Any) -> MemoryEstimate:
         size = sizes[recipe.id]
         return sized(recipe, gib=(size, size), available_gib=14.5)
 
@@ -386,7 +394,7 @@ def test_busy_machine_changes_no_pick_silently(catalog):
 def test_engine_wants_its_whole_fraction_free(catalog):
     """Where the engine is told a fraction, all of that must be freed, not the need alone."""
 
-    def estimate(recipe: Recipe) -> MemoryEstimate:
+    def estimate(recipe: Recipe, **_: Any) -> MemoryEstimate:
         return sized(recipe, gib=(40.0, 40.0), available_gib=20.0, reserved_gib=60.8)
 
     warning = recommend("agents", catalog, estimate=estimate).warnings[0]
@@ -398,7 +406,7 @@ def test_picks_hold_with_real_sizes(catalog, published):
     """Sized by the memory model for a DGX Spark, the published picks fit and stay the picks."""
     spark = catalog.machine("dgx-spark")
 
-    def estimate(recipe: Recipe) -> MemoryEstimate:
+    def estimate(recipe: Recipe, **_: Any) -> MemoryEstimate:
         model, engine = catalog.model(recipe.model), catalog.engine(recipe.engine)
         row = catalog.october_row(recipe)
         return memory.estimate(memory.recipe_request(recipe, model, engine, row), spark)

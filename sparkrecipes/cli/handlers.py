@@ -19,6 +19,17 @@ from sparkrecipes.errors import Misuse
 
 MAX_LOG_BYTES = 64 * 2**20
 
+PAGE_ALTERNATIVES = 4
+WISHES = (
+    "min_tok_s_per_user",
+    "modalities",
+    "languages",
+    "free_now_gb",
+    "leave_free_gb",
+    "licences",
+    "engines",
+    "language",
+)
 FIT_OPTIONS = (
     "kv_cache_dtype",
     "available_kv_gib",
@@ -55,9 +66,16 @@ def show(options: Namespace) -> BaseModel:
 
 
 def recommend(options: Namespace) -> BaseModel:
-    """Recommend a recipe."""
+    """Recommend a recipe; the page shows a few alternatives, JSON all, unless said otherwise."""
+    limit = options.limit
+    if limit is None and not options.everything and not getattr(options, "json", False):
+        limit = PAGE_ALTERNATIVES
     return ops.recommend(
-        " ".join(options.words), **sizes(options), **places(options, "catalog", "machine")
+        " ".join(options.words),
+        **sizes(options),
+        **{name: getattr(options, name) for name in WISHES},
+        limit=limit,
+        **places(options, "catalog", "machine"),
     )
 
 
@@ -106,6 +124,7 @@ def command(options: Namespace) -> BaseModel:
         port=options.port,
         bind=options.bind,
         format=options.format,
+        gpu_memory_utilization=options.gpu_memory_utilization,
         **places(options, "catalog", "machine"),
     )
 
@@ -171,6 +190,7 @@ def launch(options: Namespace) -> BaseModel:
         port=options.port,
         bind=options.bind,
         force=options.force,
+        gpu_memory_utilization=options.gpu_memory_utilization,
         **places(options, "catalog", "machine", "offline"),
     )
 

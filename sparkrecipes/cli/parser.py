@@ -94,7 +94,7 @@ def add_reading(add: Add) -> None:
     """Add the commands that change nothing."""
     add("list", "recipes with the figures that people choose by", everything)
     add("show", "one recipe in full, with its sources", recipe, evidence)
-    add("recommend", "a pick for a use case or a sentence, and why", words, sizes)
+    add("recommend", "a pick for a use case or a sentence, and why", words, sizes, wishes)
     add("validate", "check recipe or catalog files", paths, mending)
     add("import", "a recipe of another tool, as a strict one", import_arguments)
     add("probe", "what this machine is, and what is free on it now")
@@ -109,7 +109,16 @@ def add_reading(add: Add) -> None:
     )
     add("image", "does an image run on this platform: ask its registry", reference)
     add("check", "everything that could stop a recipe here", recipe, sizes, port)
-    add("command", "the exact command that starts a recipe", recipe, sizes, port, bind, format_)
+    add(
+        "command",
+        "the exact command that starts a recipe",
+        recipe,
+        sizes,
+        port,
+        bind,
+        fraction,
+        format_,
+    )
     add("report", "a measured round beside the published figures", report_arguments)
     add("diagnose", "known causes in a log file, - for stdin, or a server", log)
     add("status", "the containers that we started")
@@ -119,7 +128,7 @@ def add_reading(add: Add) -> None:
 def add_acting(add: Add) -> None:
     """Add the commands that act or take long."""
     add("download", "fetch the weights, target and drafter, and verify them", recipe, verify)
-    add("launch", "start a recipe's container", recipe, sizes, port, bind, force)
+    add("launch", "start a recipe's container", recipe, sizes, port, bind, force, fraction)
     add("wait", "wait until it answers a real completion", recipe, timeout)
     add("round", "measure an endpoint with the standard round", endpoint)
     add("stop", "stop and remove a recipe's container, and nothing else", recipe)
@@ -200,6 +209,38 @@ def sizes(parser: Parser) -> None:
     """Context and users."""
     parser.add_argument("--context", type=count, metavar="TOKENS", help="longest sequence")
     parser.add_argument("--users", type=count, metavar="N", help="sequences at once")
+
+
+def wishes(parser: Parser) -> None:
+    """What a recommendation must hold, beside context and users."""
+    group = parser.add_argument_group("what must hold (a sentence may say it too)")
+    add = group.add_argument
+    add("--min-speed", type=float, dest="min_tok_s_per_user", metavar="TOK_S", help="each user")
+    add("--reads", type=listed, dest="modalities", metavar="A,B", help="image, audio, video, tools")
+    add("--languages", type=listed, metavar="A,B", help="ISO 639-1 codes: es,en")
+    add("--free-now", type=float, dest="free_now_gb", metavar="GB", help="memory free now")
+    add("--leave-free", type=float, dest="leave_free_gb", metavar="GB", help="memory to leave free")
+    add("--licence", type=listed, dest="licences", metavar="A,B", help="e.g. apache-2.0,mit")
+    add("--engine", type=listed, dest="engines", metavar="A,B", help="e.g. vllm,sglang")
+    add("--answer-in", choices=["en", "es"], dest="language", help="default: as the question")
+    more = parser.add_argument_group("how much is shown")
+    more.add_argument("--all", action="store_true", dest="everything", help="every alternative")
+    more.add_argument("--limit", type=count, metavar="N", help="alternatives at most")
+
+
+def listed(text: str) -> tuple[str, ...]:
+    """Read a list of words, parted by commas."""
+    return tuple(word.strip().lower() for word in text.split(",") if word.strip())
+
+
+def fraction(parser: Parser) -> None:
+    """The engine's share of the memory."""
+    parser.add_argument(
+        "--gpu-memory-utilization",
+        type=float,
+        metavar="F",
+        help="share of the memory, e.g. 0.4; default: the recipe's, or what the settings need",
+    )
 
 
 def kv_cache(parser: Parser) -> None:

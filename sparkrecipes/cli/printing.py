@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sparkrecipes.schema.listing import RecipeDetail, RecipeList
     from sparkrecipes.schema.machine import HostReport
     from sparkrecipes.schema.memory import MemoryEstimate
+    from sparkrecipes.schema.recommendation import Recommendation
     from sparkrecipes.schema.round import InstallReport, Report, Round, Spread
     from sparkrecipes.schema.serving import (
         Command,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
         ServerLogs,
         Stopped,
     )
-    from sparkrecipes.schema.use_case import Recommendation
 
 NARROWEST = 40
 """A terminal that says it is narrower is not believed: text would be lost."""
@@ -208,18 +208,9 @@ def print_resemblance(answer: RecipeDetail) -> None:
 
 @page("Recommendation")
 def _(answer: Recommendation) -> None:
-    if answer.pick:
-        console.print(f"[bold]{answer.use_case}: {answer.pick.id}[/]")
-        bullets(answer.pick.why)
-    else:
-        console.print(f"[bold red]{answer.use_case}: nothing suits[/]")
-    for title, group in (("also", answer.alternatives[:4]), ("ruled out", answer.ruled_out)):
-        if group:
-            console.print(f"{title}:")
-            bullets(f"{one.id}: {'; '.join(one.why)}" for one in group)
-    bullets(answer.warnings, "!")
-    if answer.next:
-        console.print(f"Next: {escape(answer.next)}")
+    from sparkrecipes.cli.recommendation_page import print_recommendation
+
+    print_recommendation(answer)
 
 
 @page("HostReport")

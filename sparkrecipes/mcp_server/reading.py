@@ -19,7 +19,7 @@ from sparkrecipes.mcp_server.wording import clip
 if TYPE_CHECKING:
     from sparkrecipes.schema.listing import RecipeSummary
     from sparkrecipes.schema.memory import MemoryEstimate
-    from sparkrecipes.schema.use_case import Reasoned, Recommendation
+    from sparkrecipes.schema.recommendation import Reasoned, Recommendation
 
 Ctx = Context[Any, Any]
 RecipeId = Annotated[str, Field(max_length=100)]

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from sparkrecipes.schema.machine import HostReport
     from sparkrecipes.schema.memory import MemoryEstimate
     from sparkrecipes.schema.recipe import Recipe
+    from sparkrecipes.schema.recommendation import Reasoned
     from sparkrecipes.schema.serving import Command, ServerList, Stopped
-    from sparkrecipes.schema.use_case import Reasoned
 
 GIB = 2**30
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sparkrecipes.operations.preflight import check_image, check_recipe, render_command
     from sparkrecipes.operations.readiness import wait_until_ready
     from sparkrecipes.operations.recipes import get_recipe, list_recipes, validate_recipe
+    from sparkrecipes.operations.recommending import recommend
     from sparkrecipes.operations.reporting import (
         audit_published,
         compare,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
         stop,
     )
     from sparkrecipes.operations.simulation import rehearse
-    from sparkrecipes.operations.sizing import estimate_memory, recommend
+    from sparkrecipes.operations.sizing import estimate_memory
 
 __all__ = [
     "audit_published",
@@ -70,7 +71,8 @@ __all__ = [
 MODULES = {
     "recipes": ("list_recipes", "get_recipe", "validate_recipe"),
     "importation": ("import_recipe",),
-    "sizing": ("recommend", "estimate_memory"),
+    "recommending": ("recommend",),
+    "sizing": ("estimate_memory",),
     "servers": (
         "probe_machine",
         "list_servers",

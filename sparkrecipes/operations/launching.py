@@ -27,6 +27,7 @@ def launch(
     port: int = DEFAULT_PORT,
     bind: str = LOOPBACK,
     force: bool = False,
+    gpu_memory_utilization: float | None = None,
     catalog: Catalog | Place = None,
     machine: Place = None,
     offline: bool = False,
@@ -43,6 +44,8 @@ def launch(
         port: On this host.
         bind: Address to publish the port on.
         force: Start although memory, context or the image's platform say no.
+        gpu_memory_utilization: Fraction of the memory; None: the recipe's, or what these settings
+            need.
         catalog: Where recipes come from.
         machine: The target.
         offline: True asks no registry: the tag is run, with a warning.
@@ -52,7 +55,8 @@ def launch(
         LaunchFailed: Docker did not start it.
     """
     space = open_workspace(catalog, machine, offline=offline)
-    wanted = Launch(space.catalog.recipe(recipe), context_tokens, users, port, bind, force)
+    found = space.catalog.recipe(recipe)
+    wanted = Launch(found, context_tokens, users, port, bind, force, gpu_memory_utilization)
     return launch_in(space, wanted)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sparkrecipes import commands, weights_cache
 from sparkrecipes.catalog import Catalog
 from sparkrecipes.checks import check
+from sparkrecipes.errors import Misuse
 from sparkrecipes.operations.gathering import (
     DEFAULT_PORT,
     LOOPBACK,
@@ -77,6 +78,8 @@ class Launch:
         port: On this host.
         bind: Address to publish the port on.
         force: Start although a check says no.
+        gpu_memory_utilization: Fraction of the memory; None: the recipe's, or what these settings
+            need.
     """
 
     recipe: Recipe
@@ -85,10 +88,18 @@ class Launch:
     port: int = DEFAULT_PORT
     bind: str = LOOPBACK
     force: bool = False
+    gpu_memory_utilization: float | None = None
 
     def __post_init__(self) -> None:
         positive("--context", self.context_tokens)
         positive("--users", self.users)
+        fraction = self.gpu_memory_utilization
+        if fraction is not None and not 0 < fraction <= 1:
+            raise Misuse(
+                f"a memory fraction of {fraction} is none",
+                code="bad_fraction",
+                repair="give --gpu-memory-utilization as 0.01 to 1",
+            )
 
     @property
     def context(self) -> int:
@@ -120,20 +131,28 @@ def render_command(
     port: int = DEFAULT_PORT,
     bind: str = LOOPBACK,
     format: str = "docker",
+    gpu_memory_utilization: float | None = None,
     catalog: Catalog | Place = None,
     machine: Place = None,
 ) -> Command:
     """Show the exact command that starts a recipe; nothing is run.
 
     For other settings than measured the memory fraction is the larger of the recipe's and the
-    smallest that serves them, and a warning says so.
+    smallest that serves them, and a warning says so; ``gpu_memory_utilization`` goes before both.
 
     Raises:
         UnknownId: No recipe has that id.
         Misuse: A port, address or format that cannot be.
     """
     space = open_workspace(catalog, machine)
-    wanted = Launch(space.catalog.recipe(recipe), context_tokens, users, port, bind)
+    wanted = Launch(
+        space.catalog.recipe(recipe),
+        context_tokens,
+        users,
+        port,
+        bind,
+        gpu_memory_utilization=gpu_memory_utilization,
+    )
     return command_for(space, wanted, format=format)
 
 
@@ -172,6 +191,8 @@ def command_for(
 def fraction_for(space: Workspace, wanted: Launch) -> tuple[float | None, tuple[str, ...]]:
     """Choose the memory fraction for the settings asked for, and say why it is not the recipe's."""
     own = wanted.recipe.serving.gpu_memory_utilization
+    if wanted.gpu_memory_utilization is not None:
+        return told_fraction(space, wanted, wanted.gpu_memory_utilization)
     if own is None or wanted.as_measured:
         return own, ()
     estimate = fit_recipe(space, wanted.recipe, wanted.context_tokens, wanted.users)
@@ -184,6 +205,16 @@ def fraction_for(space: Workspace, wanted: Launch) -> tuple[float | None, tuple[
     return needed, (
         f"gpu_memory_utilization is {needed} instead of the measured {own}: {settings} need it",
     )
+
+
+def told_fraction(space: Workspace, wanted: Launch, told: float) -> tuple[float, tuple[str, ...]]:
+    """Take the memory fraction that was asked for, and warn where it is less than is needed."""
+    estimate = fit_recipe(space, wanted.recipe, wanted.context_tokens, wanted.users)
+    needed = estimate.min_gpu_memory_utilization
+    if needed is None or needed <= told:
+        return told, ()
+    settings = f"{wanted.context:,} tokens x {wanted.sequences} users"
+    return told, (f"gpu_memory_utilization {told} is less than {settings} need ({needed})",)
 
 
 def mounted(source: WeightsSource | None) -> commands.MountedWeights | None:

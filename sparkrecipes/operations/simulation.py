@@ -9,7 +9,7 @@ from sparkrecipes.errors import Misuse
 from sparkrecipes.operations.acts import Progress
 from sparkrecipes.operations.gathering import gather
 from sparkrecipes.operations.preflight import Launch, command_for
-from sparkrecipes.operations.sizing import recommend
+from sparkrecipes.operations.recommending import recommend
 from sparkrecipes.operations.walk import Walk
 from sparkrecipes.operations.workspace import Place, open_workspace
 from sparkrecipes.rehearsal import EngineDouble

@@ -1,4 +1,4 @@
-"""Does it fit, and which one should it be: the memory model and the rules of the pick."""
+"""Does it fit: the memory model on the machine of an open workspace, and how fast it would be."""
 
 from __future__ import annotations
 
@@ -19,44 +19,9 @@ from sparkrecipes.schema.recipe import Recipe
 
 if TYPE_CHECKING:
     from sparkrecipes.schema.listing import RecipeSummary
-    from sparkrecipes.schema.use_case import Recommendation
 
 MOST_GIB = 1e6
 LISTED_MACHINE = "dgx-spark"
-
-
-def recommend(
-    use_case: str,
-    *,
-    context_tokens: int | None = None,
-    users: int | None = None,
-    catalog: Catalog | Place = None,
-    machine: Machine | Place = None,
-) -> Recommendation:
-    """Pick a recipe by rules for a use case or a sentence, in English or Spanish.
-
-    Args:
-        use_case: ``agents``, ``programación``, or a sentence that names a use.
-        context_tokens: Longest sequence wanted; None: as measured.
-        users: Sequences at once; None: as measured.
-        catalog: Where recipes come from.
-        machine: Where they must fit.
-
-    Raises:
-        Misuse: The words name no use case, or more than one.
-    """
-    from sparkrecipes import recommendation as recommendations
-
-    space = open_workspace(catalog, machine)
-    positive("--context", context_tokens)
-    positive("--users", users)
-    return recommendations.recommend(
-        use_case,
-        space.catalog,
-        context_tokens=context_tokens,
-        users=users,
-        estimate=lambda recipe: fit_recipe(space, recipe, context_tokens, users),
-    )
 
 
 def estimate_memory(

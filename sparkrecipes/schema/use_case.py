@@ -23,7 +23,7 @@ class RankKey(Frozen):
         "params_active_b",
     ]
     better: Literal["highest", "lowest"]
-    why: Text
+    why: dict[Literal["en", "es"], Text]
     """What it means for this use, for people."""
 
 
@@ -42,6 +42,12 @@ class UseCaseFile(Frozen):
     names: dict[Literal["en", "es"], Text]
     synonyms: dict[Literal["en", "es"], tuple[Text, ...]]
     """Words and phrases that mean this use; matched without case and accents."""
+    means: dict[Capability, tuple[Text, ...]] = {}
+    """Synonyms that stand for one ability: beside another use they are a need of that one."""
+    general: bool = False
+    """Whether its words count only where no other use is named, and it answers where none is."""
+    workload: Id | None = None
+    """Kind of prompt whose measured speed and acceptance say most about it."""
     needs: tuple[Capability, ...]
     """A recipe without one of these is ruled out."""
     min_context_tokens: Tokens | None = None
@@ -54,32 +60,3 @@ class UseCase(UseCaseFile):
     """A use case with its id."""
 
     id: Id
-
-
-class Constraints(Frozen):
-    """What was asked for, beside the use case."""
-
-    context_tokens: Tokens | None = None
-    users: Annotated[int, Field(ge=1)] | None = None
-
-
-class Reasoned(Frozen):
-    """A recipe and why it stands where it does."""
-
-    id: Id
-    why: tuple[Text, ...]
-
-
-class Recommendation(Frozen):
-    """A pick by rules, what else would do, and what was ruled out."""
-
-    use_case: Id
-    """The use case that the words were understood as."""
-    constraints: Constraints
-    pick: Reasoned | None
-    """Null when nothing suits: the reasons are in ``ruled_out``."""
-    alternatives: tuple[Reasoned, ...]
-    ruled_out: tuple[Reasoned, ...]
-    warnings: tuple[Text, ...] = ()
-    next: Text = ""
-    """The command to run next."""

@@ -13,12 +13,19 @@ from sparkrecipes.speed.calibration import (
     left_out_errors,
     widest_factors,
 )
-from sparkrecipes.speed.forecasting import brief, estimated_line, forecast, slow_warning
+from sparkrecipes.speed.forecasting import (
+    SLOW_TOK_S,
+    brief,
+    estimated_line,
+    forecast,
+    slow_warning,
+)
 from sparkrecipes.speed.rules import Shape, shape_of
 
 __all__ = [
     "CALIBRATED",
     "FACTORS",
+    "SLOW_TOK_S",
     "Measured",
     "Shape",
     "brief",
