@@ -290,8 +290,8 @@ def test_a_model_of_states_alone_keeps_them_unpadded() -> None:
     [
         ("0.24.0", "fp8", None, 4176),
         ("0.30.0", "fp8", None, 2784),
-        ("0.31.0", "fp8", None, 64),
-        ("0.31.0", "fp8", "triton_attn", 4176),
+        ("0.31.0", "fp8", None, 4176),
+        ("0.31.0", "fp8", "flashinfer", 64),
         ("0.31.0", "bfloat16", None, 2096),
         ("0.31.0", "bfloat16", "FLASHINFER", 64),
     ],
@@ -299,7 +299,7 @@ def test_a_model_of_states_alone_keeps_them_unpadded() -> None:
 def test_a_window_beside_states_starts_from_another_block_by_release(
     version: str, dtype: str, backend: str | None, blocks: int
 ) -> None:
-    """From 0.31 on the largest block that its kernels run whole: FLASHINFER, at most 64.
+    """From 0.31 on the largest block that its kernels run whole: with FLASHINFER at most 64.
 
     Before, the smallest (0.25 to 0.30), scaled up where it divides, or the attention block.
     """

@@ -392,6 +392,19 @@ def plain_host() -> Machine:
     return SPARK.model_copy(update={"gpu": None, "id": "plain"})
 
 
+def test_windows_beside_states_may_cost_more_with_other_kernels() -> None:
+    """Lightning with DSpark, 8 bits: FLASHINFER pads 64 tokens of a window to a state's page."""
+    request = asked("nemotron-3.5-lightning-30b-a3b-nvfp4-vllm-dspark")
+    (line,) = (w for w in estimate(request, SPARK).warnings if "FLASHINFER" in w)
+    assert "takes 324 blocks, not 57" in line
+    told = replace(request, flags=(*request.flags, "--attention-backend=FLASHINFER"))
+    answer = estimate(told, SPARK)
+    assert not any("FLASHINFER" in w for w in answer.warnings)
+    assert any("324 blocks" in line for line in answer.assumptions)
+    for other in ("qwen3.6-35b-a3b-nvfp4-vllm", "gpt-oss-20b-mxfp4-vllm"):
+        assert not any("FLASHINFER" in w for w in estimate(asked(other), SPARK).warnings)
+
+
 def test_the_parts_of_the_overhead_add_up() -> None:
     """Activations, graphs, process, encoder, a block and shared memory are all there is."""
     answer = estimate(asked("qwen3.6-35b-a3b-nvfp4-vllm", published=None), SPARK)

@@ -11,9 +11,11 @@ from sparkrecipes.memory.need import need_of
 from sparkrecipes.schema.model import (
     FullAttention,
     GatedDeltaNet,
+    Indexer,
     LayerGroup,
     Mamba2,
     MlaAttention,
+    ShortConv,
     SlidingAttention,
 )
 from sparkrecipes.schema.recipe import Speculative
@@ -80,7 +82,19 @@ mamba = st.builds(
     st.sampled_from((64, 128)),
     types,
 )
+indexed = st.builds(
+    lambda n, h, linear: (
+        FullAttention(kind="full_attention", count=n, kv_heads=h, head_dim_k=256, head_dim_v=256),
+        Indexer(kind="indexer", count=n, kv_heads=1, head_dim=128, compress_ratio=4),
+        ShortConv(kind="short_conv", count=1, channels=10240, state_tokens=9),
+        linear,
+    ),
+    st.integers(2, 24),
+    heads,
+    linear,
+)
 models = st.one_of(
+    indexed,
     st.tuples(full),
     st.tuples(latent),
     st.tuples(full, sliding),
@@ -135,6 +149,11 @@ def test_bounds_are_ordered_and_never_negative(request: FitRequest) -> None:
     assert all(0 <= low <= high for low, high in pairs)
     assert answer.total_bounds == (sum(p[0] for p in pairs), sum(p[1] for p in pairs))
     assert answer.verdict == verdict_of(request, SPARK)
+    parts = answer.overhead_parts.values()
+    assert all(0 <= low <= high for low, high in parts)
+    assert answer.bounds["overhead_bytes"] == tuple(sum(p[i] for p in parts) for i in (0, 1))
+    if answer.first_start:
+        assert answer.first_start.peak_bounds[0] <= answer.first_start.peak_bounds[1]
 
 
 @quick
@@ -159,10 +178,12 @@ def test_a_wider_cache_never_needs_less(request: FitRequest) -> None:
     """16 bits need at least what 8 bits need.
 
     Not where a window lies beside recurrent layers: there the engine itself may pad the pages of
-    the one type and not of the other.
+    the one type and not of the other. Nor where an indexer does: a block of the narrower type holds
+    twice the tokens, so twice the keys, which are 16 bits in both.
     """
     kinds = {g.kind for g in request.model.layers}
     assume(not kinds >= {"sliding_attention", "gated_delta_net"})
+    assume("indexer" not in kinds)
     narrow = replace(request, kv_cache_dtype="fp8")
     wide = replace(request, kv_cache_dtype="bfloat16")
     assert all(a <= b for a, b in zip(total(narrow), total(wide), strict=True))

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from sparkrecipes.memory.cache_specs import kv_width
 from sparkrecipes.memory.components import gib
 from sparkrecipes.memory.engine_rules import release
 from sparkrecipes.memory.need import Need
-from sparkrecipes.memory.request import FitRequest, shm_bytes, stretched_tokens
+from sparkrecipes.memory.request import (
+    FitRequest,
+    flag_value,
+    shm_bytes,
+    stretched_tokens,
+)
 from sparkrecipes.memory.sequence_cost import GIB
 from sparkrecipes.memory.startup import fraction_of, start_check
 from sparkrecipes.schema.machine import Machine
@@ -118,6 +124,28 @@ def log_warnings(need: Need, request: FitRequest, log: EngineKv | None) -> tuple
             "run at once: the others wait, or are taken out and computed again"
         )
     return tuple(lines)
+
+
+def window_warning(need: Need, request: FitRequest) -> tuple[str, ...]:
+    """Warn where windows beside recurrent layers may cost far more with other kernels.
+
+    vLLM prefers FLASH_ATTN, which takes no 8-bit cache on a GB10, and then FLASHINFER, whose blocks
+    of a window end at 64 tokens and are padded to the page of a state.
+
+    Source: vLLM 0.32.0 ``platforms/cuda.py``, ``v1/attention/backends/fa_utils.py``.
+    """
+    plan, told = need.sequence.high, flag_value(request.flags, "--attention-backend")
+    if told or not plan.states or kv_width(request.kv_cache_dtype) > 1:
+        return ()
+    ours = plan.blocks_per_request(request.context_tokens)
+    theirs = need.sequence.with_fixed_blocks().blocks_per_request(request.context_tokens)
+    if theirs <= ours:
+        return ()
+    return (
+        f"with FLASHINFER a sequence takes {theirs:,} blocks, not {ours:,}: its windows are padded "
+        "to the page of a recurrent state. vLLM may choose it for an 8-bit cache; its log names the "
+        "backend, and --attention-backend=TRITON_ATTN or a 16-bit cache avoids that",
+    )
 
 
 def compile_warning(peak: FirstStart | None, verdict: FitVerdict) -> tuple[str, ...]:

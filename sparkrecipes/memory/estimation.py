@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from sparkrecipes.memory.cache_specs import growing_bytes
-from sparkrecipes.memory.cautions import compile_warning, log_warnings, warnings_of
+from sparkrecipes.memory.cautions import (
+    compile_warning,
+    log_warnings,
+    warnings_of,
+    window_warning,
+)
 from sparkrecipes.memory.components import weights_source
 from sparkrecipes.memory.engine_log import engine_kv
 from sparkrecipes.memory.engine_settings import undescribed
@@ -75,6 +80,7 @@ def estimate(
             *warnings_of(request, machine, pool, available_bytes),
             *log_warnings(need, request, log),
             *compile_warning(peak, verdict(total, usable)),
+            *window_warning(need, request),
         ),
     )
 

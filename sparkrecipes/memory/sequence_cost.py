@@ -89,6 +89,10 @@ class SequenceCost(NamedTuple):
             low = self.low.state_blocks(context_tokens) * self.low.bytes_per_block
         return min(low, high), max(low, high)
 
+    def with_fixed_blocks(self) -> CachePlan:
+        """Lay the cache out for kernels that run blocks of 16, 32 or 64 tokens only."""
+        return plan_cache(self.layers, (), self.high.settings._replace(any_block=False))
+
     def most_bytes(self, context_tokens: int) -> int | None:
         """Give the high bound of one sequence of this length; null where there is none."""
         if self.drafter_token_bytes is None:
@@ -174,27 +178,23 @@ def cache_settings(
         speculative_tokens=request.speculative.num_speculative_tokens if request.speculative else 0,
         in_flight_tokens=batched_tokens(request, mem_total_bytes) * batches(request, rules),
         block_tokens=flag_number(request.flags, "--block-size") or SMALLEST_BLOCK,
-        any_block=runs_any_block(request.flags, request.kv_cache_dtype),
+        any_block=runs_any_block(request.flags),
         window_is_full=flag_on(request.flags, "disable-hybrid-kv-cache-manager") or False,
     )
     quantised = any(b.quant.lower() not in UNQUANTISED for b in request.builds)
     own_type = request.kv_cache_dtype == "auto" and quantised
     dtype = "fp8" if own_type else request.kv_cache_dtype
-    any_block = runs_any_block(request.flags, dtype)
-    return high._replace(ssm_width=low_ssm, kv_cache_dtype=dtype, any_block=any_block), high
+    return high._replace(ssm_width=low_ssm, kv_cache_dtype=dtype), high
 
 
-def runs_any_block(flags: tuple[str, ...], dtype: str) -> bool:
+def runs_any_block(flags: tuple[str, ...]) -> bool:
     """Say whether the kernels of attention run any multiple of 16 tokens a block.
 
-    On a GB10 vLLM prefers FLASH_ATTN, which takes no 8-bit cache there; FLASHINFER comes next, and
-    runs blocks of 16, 32 or 64 tokens.
+    FLASHINFER, where it is told, runs blocks of 16, 32 or 64 tokens on a GB10.
 
-    Source: vLLM 0.32.0 ``platforms/cuda.py`` (_get_backend_priorities),
-    ``v1/attention/backends/fa_utils.py`` (flash_attn_supports_kv_cache_dtype).
+    Source: vLLM 0.32.0 ``v1/attention/backends/flashinfer.py``.
     """
-    told = flag_value(flags, "--attention-backend")
-    return told.upper() != FLASHINFER if told else kv_width(dtype) > 1
+    return (flag_value(flags, "--attention-backend") or "").upper() != FLASHINFER
 
 
 def ssm_widths(request: FitRequest, layers: tuple[LayerGroup, ...]) -> tuple[int, int]:
