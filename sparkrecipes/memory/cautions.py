@@ -143,7 +143,7 @@ def window_warning(need: Need, request: FitRequest) -> tuple[str, ...]:
         return ()
     return (
         f"with FLASHINFER a sequence takes {theirs:,} blocks, not {ours:,}: its windows are padded "
-        "to the page of a recurrent state. vLLM may choose it for an 8-bit cache; its log names the "
+        "to the page of a recurrent state. vLLM may take it for an 8-bit cache; its log names the "
         "backend, and --attention-backend=TRITON_ATTN or a 16-bit cache avoids that",
     )
 
