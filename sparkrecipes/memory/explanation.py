@@ -10,7 +10,7 @@ from sparkrecipes.memory.need import Need, need_of
 from sparkrecipes.memory.request import FitRequest, context_limit, shm_bytes
 from sparkrecipes.memory.sequence_cost import batched_tokens
 from sparkrecipes.schema.machine import Machine
-from sparkrecipes.schema.memory import Explained, MemoryEstimate
+from sparkrecipes.schema.memory import EngineKv, Explained, MemoryEstimate
 
 Input = int | float | str | None
 
@@ -358,6 +358,11 @@ def log_figures(answer: MemoryEstimate) -> Iterator[Explained]:
         LAYOUT,
         available_bytes=log.available_bytes,
     )
+    yield from log_capacity(log, answer)
+
+
+def log_capacity(log: EngineKv, answer: MemoryEstimate) -> Iterator[Explained]:
+    """Explain what the blocks of the log are worth: sequences and tokens."""
     yield entry(
         "engine_kv.max_concurrency",
         log.max_concurrency,
