@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from sparkrecipes.catalog import Catalog, data_root, open_catalog
 from sparkrecipes.catalog.contradictions import whole_request_tok_s
 from sparkrecipes.cli.main import main
-from sparkrecipes.operations import get_recipe
+from sparkrecipes.operations import get_evidence, get_recipe
 from sparkrecipes.schema.contradiction import Contradiction, EvidenceView
 
 SHIPPED = data_root() / "catalog"
@@ -130,6 +131,22 @@ def test_show_puts_it_on_the_page_and_into_the_json(capsys):
     assert {"standard-round-2026-10", "school-2026-06", "survey-qwen36"} == {
         reading.evidence for reading in shown.readings
     }
+
+
+def test_show_takes_a_model_or_nothing_for_the_evidence(capsys):
+    """Every contradiction of the catalog, facts of the machine once; a model by its id."""
+    assert 0 == main(["show", "--evidence", "--json"])
+    whole = json.loads(capsys.readouterr().out)
+    models = [view["model"] for view in whole["views"]]
+    assert {"qwen3.6-35b-a3b", "gpt-oss-20b", "gpt-oss-120b"} == set(models)
+    assert ["quantity"] == [found["kind"] for found in whole["machines"]]
+    assert whole == get_evidence().model_dump(mode="json")
+    assert 0 == main(["show", "--evidence"])
+    assert 1 == capsys.readouterr().out.count("memory that can be used")
+    assert 0 == main(["show", "gemma-4-31b", "--evidence"])
+    assert "n-gram k=5" in capsys.readouterr().out
+    assert 2 == main(["show"])
+    assert 2 == main(["show", "gemma-4-31"])
 
 
 def test_a_recipe_that_nobody_measured_names_what_is_near(capsys):

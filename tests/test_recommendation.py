@@ -528,7 +528,7 @@ def test_two_uses_are_asked_back(catalog):
     with pytest.raises(Misuse) as caught:
         understand("agentes, código, contenido o investigación", catalog.use_cases)
     assert "ambiguous_use_case" == caught.value.code
-    assert "agents and coding" in caught.value.message
+    assert "nombra más de un uso: agents y coding" in caught.value.message
 
 
 def test_a_huge_question_is_answered_shortly(catalog):

@@ -488,6 +488,12 @@ OTHER_KINDS = [
     ),
     ("use_cases/agents.yaml", "[agent, tools]", "[agent, Agent]", "6:15 error duplicate_id"),
     ("use_cases/agents.yaml", "en: agents", "de: Agenten", "3:3 error wrong_value"),
+    (
+        "use_cases/agents.yaml",
+        "needs: [text",
+        "means: {tools: [tools, gear]}\nneeds: [text",
+        "8:24 error unknown_synonym",
+    ),
     ("machines/box.yaml", "1000000000\n", "99000000000\n", "6:1 error out_of_range"),
     (
         "diagnoses/out_of_memory.yaml",

@@ -7,7 +7,12 @@ from collections.abc import Mapping, Sequence
 from sparkrecipes.catalog.contradictions import contradictions
 from sparkrecipes.catalog.differences import setting, timing
 from sparkrecipes.catalog.readings import readings
-from sparkrecipes.schema.contradiction import EvidenceView, SetNote, SetSummary
+from sparkrecipes.schema.contradiction import (
+    EvidenceOverview,
+    EvidenceView,
+    SetNote,
+    SetSummary,
+)
 from sparkrecipes.schema.evidence import Evidence
 from sparkrecipes.schema.recipe import Recipe
 
@@ -40,6 +45,30 @@ def evidence_view(
         readings=own,
         contradictions=contradictions(model, found, sets, machines),
         notes=notes,
+    )
+
+
+def overview(
+    models: Sequence[str],
+    recipes: Mapping[str, Recipe],
+    sets: Mapping[str, Evidence],
+    machines: Sequence[str],
+) -> EvidenceOverview:
+    """Put the published figures of several models side by side.
+
+    Facts of a machine concern every model: they are told once.
+    """
+    views = [evidence_view(model, recipes, sets, machines) for model in models]
+    of_machines = [c for view in views for c in view.contradictions if c.kind == "quantity"]
+    own = (
+        view.model_copy(
+            update={"contradictions": tuple(c for c in view.contradictions if c not in of_machines)}
+        )
+        for view in views
+    )
+    return EvidenceOverview(
+        machines=tuple(dict.fromkeys(of_machines)),
+        views=tuple(view for view in own if view.contradictions or len(models) == 1),
     )
 
 

@@ -98,6 +98,13 @@ def _engine(file: EngineFile, _ids: Ids) -> Iterator[Fault]:
 def _use_case(file: UseCaseFile, ids: Ids) -> Iterator[Fault]:
     for language, words in file.synonyms.items():
         yield from _repeated(("synonyms", language), None, (word.casefold() for word in words))
+    spoken = {word.casefold() for words in file.synonyms.values() for word in words}
+    for ability, words in file.means.items():
+        for at, word in enumerate(words):
+            if word.casefold() not in spoken:
+                message = f"{word} is no synonym of this use, so nobody's question is read by it"
+                repair = "add it to synonyms, or remove it"
+                yield Fault(("means", ability, at), "unknown_synonym", message, repair)
     if pick := file.published_pick:
         for at, wanted in enumerate((pick.recipe, *pick.also)):
             where = ("recipe",) if at == 0 else ("also", at - 1)

@@ -10,10 +10,23 @@ from rich.table import Table
 from sparkrecipes.cli.printing import bullets, console
 
 if TYPE_CHECKING:
-    from sparkrecipes.schema.contradiction import Contradiction, EvidenceView, Reading
+    from sparkrecipes.schema.contradiction import (
+        Contradiction,
+        EvidenceOverview,
+        EvidenceView,
+        Reading,
+    )
 
 OF_SETS = ("way of counting: ", "what the engine was set for: ", " has an interest: ")
 """Reasons that concern whole sets: those are described once."""
+
+
+def print_overview(overview: EvidenceOverview) -> None:
+    """Print several models, and the facts of machines once."""
+    for view in overview.views:
+        print_evidence(view)
+    for found in overview.machines:
+        print_contradiction(found)
 
 
 def print_evidence(view: EvidenceView) -> None:

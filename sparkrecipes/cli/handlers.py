@@ -59,10 +59,23 @@ def list_(options: Namespace) -> BaseModel:
 
 
 def show(options: Namespace) -> BaseModel:
-    """Show a recipe."""
+    """Show a recipe; with --evidence also a model, or everything that contradicts."""
+    where = places(options, "catalog", "machine")
+    if options.evidence and is_of_models(options):
+        return ops.get_evidence(options.recipe, **where)
+    if options.recipe is None:
+        raise Misuse("name a recipe", repair="run: sparkrecipes list, or show --evidence")
     return ops.get_recipe(
         options.recipe, evidence=options.evidence, **places(options, "catalog", "machine")
     )
+
+
+def is_of_models(options: Namespace) -> bool:
+    """Say whether a model is asked about, or all of them."""
+    from sparkrecipes.operations.workspace import open_catalog_of
+
+    catalog = open_catalog_of(getattr(options, "catalog", None))
+    return options.recipe is None or options.recipe in catalog.models
 
 
 def recommend(options: Namespace) -> BaseModel:

@@ -93,7 +93,7 @@ Add = Callable[..., None]
 def add_reading(add: Add) -> None:
     """Add the commands that change nothing."""
     add("list", "recipes with the figures that people choose by", everything)
-    add("show", "one recipe in full, with its sources", recipe, evidence)
+    add("show", "one recipe in full, with its sources", shown, evidence)
     add("recommend", "a pick for a use case or a sentence, and why", words, sizes, wishes)
     add("validate", "check recipe or catalog files", paths, mending)
     add("import", "a recipe of another tool, as a strict one", import_arguments)
@@ -149,6 +149,14 @@ def everything(parser: Parser) -> None:
 def recipe(parser: Parser) -> None:
     """A recipe's id or file."""
     parser.add_argument("recipe", metavar="RECIPE", help="a recipe's id or file")
+
+
+def shown(parser: Parser) -> None:
+    """A recipe; with --evidence a model will do, or nothing."""
+    help = (
+        "a recipe's id or file; with --evidence also a model's id, or nothing: every contradiction"
+    )
+    parser.add_argument("recipe", metavar="RECIPE", nargs="?", help=help)
 
 
 def evidence(parser: Parser) -> None:

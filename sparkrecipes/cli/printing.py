@@ -16,6 +16,7 @@ from sparkrecipes.cli.table import figure, print_table
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from sparkrecipes.schema.contradiction import EvidenceOverview
     from sparkrecipes.schema.findings import CheckReport, DiagnosisReport
     from sparkrecipes.schema.image import ImageReport
     from sparkrecipes.schema.listing import RecipeDetail, RecipeList
@@ -204,6 +205,13 @@ def print_resemblance(answer: RecipeDetail) -> None:
         console.print("nearly this was measured:")
         bullets(f"{near.row}: {near.differs}" for near in answer.recipe.resembles)
         console.print(f"side by side: sparkrecipes show {answer.recipe.id} --evidence")
+
+
+@page("EvidenceOverview")
+def _(answer: EvidenceOverview) -> None:
+    from sparkrecipes.cli.evidence_page import print_overview
+
+    print_overview(answer)
 
 
 @page("Recommendation")

@@ -62,7 +62,7 @@ def search_recipes(
         total=len(rows),
         next_cursor=cursor_of(start + limit) if more else None,
         ruled_out=showing.whys(advice.ruled_out, 4) if advice and not start else None,
-        notes=showing.notes(advice.warnings) if advice and not start else None,
+        notes=showing.notes(showing.told(advice)) if advice and not start else None,
         next=next_of(advice, rows),
     )
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sparkrecipes.schema.machine import HostReport
     from sparkrecipes.schema.memory import MemoryEstimate
     from sparkrecipes.schema.recipe import Recipe
-    from sparkrecipes.schema.recommendation import Reasoned
+    from sparkrecipes.schema.recommendation import Reasoned, Recommendation
     from sparkrecipes.schema.serving import Command, ServerList, Stopped
 
 GIB = 2**30
@@ -53,6 +53,22 @@ def whys(reasoned: Sequence[Reasoned], most: int) -> list[answers.Why] | None:
     if len(shown) > most:
         shown = [*shown[:most], answers.Why(id="...", why=[f"and {len(shown) - most} more"])]
     return shown or None
+
+
+def told(advice: Recommendation) -> tuple[str, ...]:
+    """List what a recommendation says beside its pick, what decides most first."""
+    pair = advice.side_by_side
+    parts = pair.parts if pair else ()
+    return (
+        *(
+            f"{part.use_case}: {part.id} on port {part.port} with "
+            f"gpu_memory_utilization {part.gpu_memory_utilization:g}"
+            for part in parts
+        ),
+        *(one.says for one in advice.relax),
+        *([advice.outgrown] if advice.outgrown else []),
+        *advice.warnings,
+    )
 
 
 def notes(lines: Sequence[str]) -> answers.Quoted | None:

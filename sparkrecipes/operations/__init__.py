@@ -19,7 +19,12 @@ if TYPE_CHECKING:
     from sparkrecipes.operations.launching import launch
     from sparkrecipes.operations.preflight import check_image, check_recipe, render_command
     from sparkrecipes.operations.readiness import wait_until_ready
-    from sparkrecipes.operations.recipes import get_recipe, list_recipes, validate_recipe
+    from sparkrecipes.operations.recipes import (
+        get_evidence,
+        get_recipe,
+        list_recipes,
+        validate_recipe,
+    )
     from sparkrecipes.operations.recommending import recommend
     from sparkrecipes.operations.reporting import (
         audit_published,
@@ -49,6 +54,7 @@ __all__ = [
     "download",
     "estimate_memory",
     "export_rounds",
+    "get_evidence",
     "get_recipe",
     "import_recipe",
     "install",
@@ -69,7 +75,7 @@ __all__ = [
 ]
 
 MODULES = {
-    "recipes": ("list_recipes", "get_recipe", "validate_recipe"),
+    "recipes": ("list_recipes", "get_recipe", "get_evidence", "validate_recipe"),
     "importation": ("import_recipe",),
     "recommending": ("recommend",),
     "sizing": ("estimate_memory",),

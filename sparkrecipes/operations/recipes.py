@@ -12,6 +12,7 @@ from sparkrecipes.catalog import Catalog
 from sparkrecipes.errors import Misuse
 from sparkrecipes.operations.sizing import completed
 from sparkrecipes.operations.workspace import Place, open_catalog_of
+from sparkrecipes.schema.contradiction import EvidenceOverview
 from sparkrecipes.schema.findings import ValidationReport
 from sparkrecipes.schema.listing import RecipeDetail, RecipeList
 from sparkrecipes.schema.machine import Machine
@@ -61,6 +62,26 @@ def get_recipe(
     if evidence:
         more["evidence"] = opened.evidence_view(found)
     return detail.model_copy(update=more)
+
+
+def get_evidence(
+    model: str | None = None, *, catalog: Catalog | Place = None, machine: Machine | Place = None
+) -> EvidenceOverview:
+    """Put published figures side by side, by every method, and say where they contradict and why.
+
+    Args:
+        model: A model's id; None: every model of which something contradicts.
+        catalog: Where they come from.
+        machine: Checked and not used.
+
+    Raises:
+        UnknownId: No model or machine has that id.
+    """
+    from sparkrecipes.catalog.evidence_view import overview
+
+    opened = known_place(catalog, machine)
+    wanted = tuple(opened.models) if model is None else (opened.model(model).id,)
+    return overview(wanted, opened.recipes, opened.evidence, tuple(opened.machines))
 
 
 def known_place(catalog: Catalog | Place, machine: Machine | Place) -> Catalog:

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 
 from sparkrecipes.errors import Misuse, nearest
+from sparkrecipes.recommendation.voice import OR, say
 from sparkrecipes.schema.recommendation import Language
 from sparkrecipes.schema.use_case import UseCase
 
@@ -46,9 +47,10 @@ def understand(question: str, use_cases: Mapping[str, UseCase]) -> UseCase:
     named = named_uses(question, use_cases)
     if len(named) == 1:
         return use_cases[next(iter(named))]
+    tongue = spoken_language(question, use_cases)
     if named:
-        raise ambiguous(question, named)
-    raise unknown(question, use_cases)
+        raise ambiguous(question, named, tongue)
+    raise unknown(question, use_cases, tongue)
 
 
 def named_uses(question: str, use_cases: Mapping[str, UseCase]) -> dict[str, set[Words]]:
@@ -58,28 +60,27 @@ def named_uses(question: str, use_cases: Mapping[str, UseCase]) -> dict[str, set
     return special or named
 
 
-def ambiguous(question: str, named: Mapping[str, object]) -> Misuse:
+def ambiguous(question: str, named: Mapping[str, object], tongue: Language) -> Misuse:
     """Ask back where two uses are named."""
-    several = " and ".join(sorted(named))
+    keys = sorted(named)
+    several = (" y " if tongue == "es" else " and ").join(keys)
+    pair = say(tongue, "two_uses", first=keys[0], second=keys[1])
     return Misuse(
-        f"{_shown(question)} names more than one use case: {several}",
+        say(tongue, "ambiguous", question=_shown(question), several=several),
         code="ambiguous_use_case",
-        repair=(
-            f"ask for one of them, e.g. sparkrecipes recommend {min(named)}; or for two recipes on "
-            f"one machine: sparkrecipes recommend {' and '.join(sorted(named)[:2])} at once"
-        ),
+        repair=say(tongue, "ask_one", one=keys[0], pair=pair),
     )
 
 
-def unknown(question: str, use_cases: Mapping[str, UseCase]) -> Misuse:
+def unknown(question: str, use_cases: Mapping[str, UseCase], tongue: Language) -> Misuse:
     """Say which uses there are where none is named."""
     near = nearest(" ".join(words(question)), _spoken(use_cases))
-    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    hint = say(tongue, "did_you_mean", near=OR[tongue].join(near)) if near else ""
     known = ", ".join(f"{key} ({use.names['es']})" for key, use in use_cases.items())
     return Misuse(
-        f"{_shown(question)} names no use case",
+        say(tongue, "no_use", question=_shown(question)),
         code="unknown_use_case",
-        repair=f"{hint}ask for one of: {known}",
+        repair=hint + say(tongue, "ask_for", known=known),
     )
 
 

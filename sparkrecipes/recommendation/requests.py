@@ -102,10 +102,10 @@ def _uses(
     if len(named) == 1 or (pair and len(named) == MOST_USES):
         return tuple(named), ()
     if named:
-        raise ambiguous(question, named)
+        raise ambiguous(question, named, tongue)
     general = [key for key, use in use_cases.items() if use.general]
     if not asks or not general:
-        raise unknown(question, use_cases)
+        raise unknown(question, use_cases, tongue)
     name = use_cases[general[0]].names[tongue]
     return (general[0],), (say(tongue, "assumed_use", use=name),)
 

@@ -197,6 +197,19 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "nothing is sure to give {wanted:g} tok/s to each of {users} users: the pick may",
         "nada asegura {wanted:g} tok/s a cada uno de {users} usuarios: la elección puede darlos",
     ),
+    # misuse
+    "ambiguous": (
+        "{question} names more than one use case: {several}",
+        "{question} nombra más de un uso: {several}",
+    ),
+    "two_uses": ("{first} and {second} at once", "{first} y {second} a la vez"),
+    "ask_one": (
+        "ask for one of them, e.g. sparkrecipes recommend {one}; or for two recipes on one machine: sparkrecipes recommend {pair}",
+        "pida uno de ellos, p. ej. sparkrecipes recommend {one}; o dos recetas en una máquina: sparkrecipes recommend {pair}",
+    ),
+    "no_use": ("{question} names no use case", "{question} no nombra ningún uso"),
+    "did_you_mean": ("did you mean {near}? ", "¿quiso decir {near}? "),
+    "ask_for": ("ask for one of: {known}", "pida uno de: {known}"),
     # nothing suits
     "relax_context_tokens": (
         "with {0:,} tokens of context: {pick}",
@@ -289,7 +302,8 @@ TONGUES: dict[str, tuple[str, str]] = {
     "eu": ("Basque", "euskera"),
     "gl": ("Galician", "gallego"),
 }
-OR: dict[Language, str] = {"en": " or ", "es": " ni "}
+OR: dict[Language, str] = {"en": " or ", "es": " o "}
+NOR: dict[Language, str] = {"en": " or ", "es": " ni "}
 
 
 def say(tongue: Language, key: str, *values: object, **named: object) -> str:
@@ -304,4 +318,4 @@ def word(table: dict[str, tuple[str, str]], key: str, tongue: Language) -> str:
 
 def abilities(missing: Sequence[str], tongue: Language) -> str:
     """Write what a recipe cannot do."""
-    return OR[tongue].join(word(ABILITIES, need, tongue) for need in missing)
+    return NOR[tongue].join(word(ABILITIES, need, tongue) for need in missing)

@@ -84,3 +84,10 @@ class EvidenceView(Frozen):
     """The most trusted set first; two sets never share a ranking."""
     contradictions: tuple[Contradiction, ...]
     notes: tuple[SetNote, ...]
+
+
+class EvidenceOverview(Frozen):
+    """What contradicts in the whole catalog, model by model; facts of a machine once."""
+
+    machines: tuple[Contradiction, ...]
+    views: tuple[EvidenceView, ...]
