@@ -95,7 +95,7 @@ def test_a_broken_memory_is_no_obstacle(tmp_path: Path, broken: str, read: Any) 
     kept = tmp_path / "sizes.json"
     kept.write_text(broken)
     assert read == sizes.read(kept)
-    assert 0.0 == sizes.age_of(sizes.read(kept), "o/x")
+    assert 0.0 == sizes.asked_at(sizes.read(kept), "o/x")
 
 
 def test_a_repository_that_the_hub_does_not_show_keeps_the_catalogs_size(tmp_path: Path) -> None:
@@ -105,6 +105,15 @@ def test_a_repository_that_the_hub_does_not_show_keeps_the_catalogs_size(tmp_pat
     assert "catalog" == answer["weights_source"]
     (kept,) = (tmp_path / "cache" / "sparkrecipes").glob("sizes-*.json")
     assert [BUILD] == list(json.loads(kept.read_text()))
+
+
+def test_a_missing_size_is_asked_for_again_sooner() -> None:
+    """An hour, where a size is kept for a week: somebody may log in or accept a licence."""
+    assert (sizes.KEPT_S, sizes.MISSING_S) == (
+        sizes.lifetime({"size_bytes": 1}),
+        sizes.lifetime({"size_bytes": None}),
+    )
+    assert sizes.MISSING_S < sizes.KEPT_S
 
 
 def test_a_strange_repository_without_a_network_is_unknown(tmp_path: Path) -> None:

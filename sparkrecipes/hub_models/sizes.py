@@ -25,6 +25,9 @@ Entries = dict[str, Entry]
 KEPT_S = 7 * 24 * 3600
 """How long a size is believed."""
 
+MISSING_S = 3600
+"""How long it is believed that the Hub shows no size: somebody may log in, or accept a licence."""
+
 UNREACHED_S = 600
 """How long a Hub that was not reached is not asked again."""
 
@@ -54,8 +57,8 @@ def file_sizes(repos: Iterable[str]) -> dict[str, FileSize]:
         return {}
     path, now = store(), time.time()
     kept = read(path)
-    due = [repo for repo in asked if now - age_of(kept, repo) > KEPT_S]
-    if due and now - age_of(kept, UNREACHED) > UNREACHED_S:
+    due = [repo for repo in asked if now - asked_at(kept, repo) > lifetime(kept.get(repo, {}))]
+    if due and now - asked_at(kept, UNREACHED) > UNREACHED_S:
         kept = {**kept, **fetch_sizes(due, now)}
         write(path, kept)
     found = {repo: kept[repo] for repo in asked if kept.get(repo, {}).get("size_bytes")}
@@ -114,7 +117,12 @@ def read(path: Path) -> Entries:
     return {name: entry for name, entry in kept.items() if isinstance(entry, dict)}
 
 
-def age_of(kept: Entries, name: str) -> float:
+def lifetime(entry: Entry) -> float:
+    """Say how long an answer is believed, in seconds."""
+    return KEPT_S if entry.get("size_bytes") else MISSING_S
+
+
+def asked_at(kept: Entries, name: str) -> float:
     """Give when an entry was made, in seconds since 1970; 0 where there is none."""
     at = kept.get(name, {}).get("at")
     return float(at) if isinstance(at, int | float) else 0.0
