@@ -1,9 +1,11 @@
 # make demo: see the whole walk. make test: everything that runs without Docker or an engine.
+# make review BASE=main: what a reviewer must look at in this change of the catalog.
 PYTHON ?= python3
 VENV   ?= .venv
+BASE   ?= main
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint review clean
 
 demo: $(VENV)/.demo
 	$(BIN)/sparkrecipes rehearse agents
@@ -16,6 +18,9 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+review: $(VENV)/.demo
+	$(BIN)/sparkrecipes review $(BASE) --catalog catalog
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -114,32 +114,6 @@ def test_an_image_that_docker_has(fake: FakeDocker) -> None:
     assert containers.local_image("x") is None
 
 
-@pytest.mark.parametrize(
-    ("reference", "tag", "here", "given"),
-    [
-        ("a/b@sha256:1", "a/b:v1", False, ["tag", "a/b@sha256:1", "docker.io/a/b:v1"]),
-        (
-            "a/b@sha256:1",
-            f"a/b:v1@sha256:{'1' * 64}",
-            False,
-            ["tag", "a/b@sha256:1", "docker.io/a/b:v1"],
-        ),
-        ("a/b@sha256:1", "a/b:v1", True, None),
-        ("a/b@sha256:1", f"a/b@sha256:{'1' * 64}", False, None),
-        ("a/b:v1", "a/b:v1", False, None),
-    ],
-)
-def test_an_image_keeps_its_tag(
-    fake: FakeDocker, reference: str, tag: str, here: bool, given: list[str] | None
-) -> None:
-    """What came by digest is found by its tag again; a tag that this host uses is left alone."""
-    fake.answer("image", "inspect", stdout="linux/arm64\n", exit_code=0 if here else 1)
-    fake.answer("tag")
-    containers.keep_name(reference, tag)
-    calls = fake.calls if (fake.folder / "calls.jsonl").exists() else []
-    assert given == next((call for call in calls if call[0] == "tag"), None)
-
-
 def test_the_container_that_publishes_a_port(fake: FakeDocker) -> None:
     """Of any owner; nobody and no Docker are both None."""
     fake.answer("ps", "--filter", "publish=8000", stdout="webui\n")

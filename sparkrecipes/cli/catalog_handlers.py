@@ -40,3 +40,18 @@ def read_stdin() -> str:
     except UnicodeDecodeError as error:
         message = f"stdin: byte {error.start + 1} is not UTF-8"
         raise CatalogError(message, code="not_utf8", repair="give text") from None
+
+
+def contribute(options: Namespace) -> BaseModel:
+    """Make evidence of a round."""
+    named = {"catalog": options.catalog} if hasattr(options, "catalog") else {}
+    by = {"publisher": options.publisher} if options.publisher else {}
+    return ops.contribute_round(
+        options.file, recipe=options.recipe, dry_run=options.dry_run, **by, **named
+    )
+
+
+def review(options: Namespace) -> BaseModel:
+    """Lay a change out for review."""
+    named = {"catalog": options.catalog} if hasattr(options, "catalog") else {}
+    return ops.review_changes(options.base, **named)

@@ -10,6 +10,7 @@ from rich.markup import escape
 from sparkrecipes.cli.printing import console, page, plain
 
 if TYPE_CHECKING:
+    from sparkrecipes.schema.contribution import Contribution, Review
     from sparkrecipes.schema.findings import ValidationReport
     from sparkrecipes.schema.importing import ImportedRecipe
 
@@ -59,3 +60,57 @@ def _(answer: ValidationReport) -> None:
     fixable = sum(p.fixable for p in answer.problems)
     if fixable and not answer.changes:
         console.print(f"{fixable} can be put right: sparkrecipes validate --fix --dry-run PATH")
+
+
+@page("Contribution")
+def _(answer: Contribution) -> None:
+    plain(answer.text.rstrip("\n"))
+    plain(answer.recipe_diff.rstrip("\n"))
+    word = "written" if answer.written else "would write"
+    plain(f"{word}: {answer.evidence_file}")
+    plain(f"{word}: {answer.recipe_file} (evidence: {answer.reference})")
+    plain(f"Next: {answer.next}")
+
+
+@page("Review")
+def _(answer: Review) -> None:
+    for kind, word in _REVIEW_WORDS.items():
+        of_kind = [item for item in answer.items if item.kind == kind]
+        if of_kind:
+            console.print(f"[bold]{word}[/]")
+        for item in of_kind:
+            plain(f"  {item.file}:{item.line}: {item.what}{_old_new(item.old, item.new)}")
+            plain(f"      look: {item.look}")
+    for problem in answer.problems:
+        if problem.level == "error":
+            plain(f"{problem.file}:{problem.line}:{problem.column}: error: {problem.message}")
+            plain(f"    {problem.repair}")
+    errors = sum(problem.level == "error" for problem in answer.problems)
+    hints = len(answer.problems) - errors
+    plain(
+        f"{len(answer.files)} files differ from {answer.base} ({answer.commit[:12]}): "
+        f"{len(answer.items)} things to look at, {errors} errors, {hints} hints of validate"
+    )
+
+
+_REVIEW_WORDS = {
+    "image": "Images",
+    "flag": "Flags",
+    "env": "Environment",
+    "code": "Code from outside the image",
+    "setting": "Settings",
+    "figure": "Figures",
+    "fact": "Facts",
+    "licence": "Licences",
+    "claim": "Claims",
+    "outside": "Outside of the catalog",
+}
+
+
+def _old_new(old: str | None, new: str | None) -> str:
+    """Return what stood there and what stands there now."""
+    if old is None and new is None:
+        return ""
+    if old is None or new is None:
+        return f": {new if old is None else old}"
+    return f": {old} -> {new}"

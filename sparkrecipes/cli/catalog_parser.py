@@ -18,3 +18,18 @@ def import_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--image", metavar="REF", help="the image, instead of the file's")
     parser.add_argument("--context", type=count, metavar="TOKENS", help="instead of the file's")
     parser.add_argument("--users", type=count, metavar="N", help="instead of the file's")
+
+
+def contribute_arguments(parser: ArgumentParser) -> None:
+    """Which round becomes evidence, of what, and by whom."""
+    parser.add_argument("file", metavar="ROUND.json", help="a round that was saved here")
+    parser.add_argument("--recipe", metavar="RECIPE", help="what was served; default: the round's")
+    parser.add_argument("--publisher", metavar="NAME", help="your name, or any other to print")
+    parser.add_argument("--dry-run", action="store_true", help="write nothing")
+
+
+def review_arguments(parser: ArgumentParser) -> None:
+    """What the change is compared with."""
+    parser.add_argument(
+        "base", metavar="BASE", nargs="?", default="main", help="branch or commit; default: main"
+    )

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from sparkrecipes import operations as ops
 from sparkrecipes.cli.agent_handlers import AGENT_HANDLERS
-from sparkrecipes.cli.catalog_handlers import import_
+from sparkrecipes.cli.catalog_handlers import contribute, import_, review
 from sparkrecipes.cli.progress import Display
 from sparkrecipes.cli.report_handlers import report
 from sparkrecipes.errors import Misuse
@@ -275,6 +275,8 @@ HANDLERS: dict[str, Callable[[Namespace], BaseModel]] = {
     "recommend": recommend,
     "validate": validate,
     "import": import_,
+    "contribute": contribute,
+    "review": review,
     "probe": probe,
     "fit": fit,
     "image": image,

@@ -9,7 +9,11 @@ from typing import Any, NoReturn
 
 import sparkrecipes
 from sparkrecipes.cli.agent_parser import add_agent_commands
-from sparkrecipes.cli.catalog_parser import import_arguments
+from sparkrecipes.cli.catalog_parser import (
+    contribute_arguments,
+    import_arguments,
+    review_arguments,
+)
 from sparkrecipes.cli.report_parser import report_arguments
 from sparkrecipes.errors import Misuse, nearest
 
@@ -97,6 +101,7 @@ def add_reading(add: Add) -> None:
     add("recommend", "a pick for a use case or a sentence, and why", words, sizes, wishes)
     add("validate", "check recipe or catalog files", paths, mending)
     add("import", "a recipe of another tool, as a strict one", import_arguments)
+    add("review", "what a reviewer must look at in a change of the catalog", review_arguments)
     add("probe", "what this machine is, and what is free on it now")
     add(
         "fit",
@@ -131,6 +136,7 @@ def add_acting(add: Add) -> None:
     add("launch", "start a recipe's container", recipe, sizes, port, bind, force, fraction)
     add("wait", "wait until it answers a real completion", recipe, timeout)
     add("round", "measure an endpoint with the standard round", endpoint)
+    add("contribute", "make evidence of a measured round, in a clone", contribute_arguments)
     add("stop", "stop and remove a recipe's container, and nothing else", recipe)
     add("install", "the whole walk, to a proven endpoint", recipe, sizes, port, bind, force, full)
     add("rehearse", "the whole walk without a Spark", recipe_or_words, sizes, speed, full)

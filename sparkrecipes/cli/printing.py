@@ -272,8 +272,7 @@ def _(answer: CheckReport) -> None:
         repair = f"\n[dim]-> {escape(f.repair)}[/]" if f.repair and f.level != "ok" else ""
         rows.append((coloured(f.level), f"{f.check}: {escape(f.message)}{repair}"))
     print_rows(rows)
-    colour = COLOURS.get(answer.verdict, "red")
-    console.print(f"{answer.recipe_id}: [bold {colour}]{escape(answer.summary)}[/]")
+    console.print(f"{answer.recipe_id}: {coloured(answer.verdict)}: {escape(answer.summary)}")
 
 
 @page("Command")

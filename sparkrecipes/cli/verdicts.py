@@ -33,7 +33,7 @@ def exit_code(command: str, answer: Any) -> int:
             return report_code(answer)
         case "recommend":
             return YES if answer.pick else NO
-        case "validate" | "import":
+        case "validate" | "import" | "review":
             return YES if answer.valid else NO
         case "diagnose":
             return YES if answer.diagnoses else UNKNOWN

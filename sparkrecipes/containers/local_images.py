@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 
 from sparkrecipes.containers.docker import docker
-from sparkrecipes.images import cuda_version, parse_reference
+from sparkrecipes.images import cuda_version
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,8 @@ def keep_name(reference: str, tag: str) -> None:
 
     Without it the image has no name in ``docker images``, and is not found again offline.
     """
-    name = parse_reference(tag)
-    if "@" in reference and name.tag and local_image_platform(name.tagged) is None:
-        docker("tag", reference, name.tagged)
+    if "@" not in tag and local_image_platform(tag) is None:
+        docker("tag", reference, tag)
 
 
 def local_image_platform(reference: str) -> str | None:

@@ -58,11 +58,6 @@ class ImageReference:
         return f"{self.registry}/{self.repository}"
 
     @property
-    def tagged(self) -> str:
-        """Registry, repository and tag, without a digest."""
-        return f"{self.name}:{self.tag}" if self.tag else self.name
-
-    @property
     def wanted(self) -> str:
         """What the registry is asked for: the digest where there is one, else the tag."""
         return self.digest or self.tag or "latest"

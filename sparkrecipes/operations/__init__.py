@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         download,
         run_round,
     )
+    from sparkrecipes.operations.contributing import contribute_round, review_changes
     from sparkrecipes.operations.history import export_rounds, list_rounds
     from sparkrecipes.operations.importation import import_recipe
     from sparkrecipes.operations.installation import install
@@ -49,6 +50,7 @@ __all__ = [
     "check_recipe",
     "compare",
     "compare_rounds",
+    "contribute_round",
     "diagnose",
     "diagnose_server",
     "download",
@@ -66,6 +68,7 @@ __all__ = [
     "recommend",
     "rehearse",
     "render_command",
+    "review_changes",
     "run_round",
     "server_logs",
     "stop",
@@ -93,6 +96,7 @@ MODULES = {
     "readiness": ("wait_until_ready",),
     "reporting": ("compare", "compare_rounds", "write_report", "audit_published"),
     "history": ("list_rounds", "export_rounds"),
+    "contributing": ("contribute_round", "review_changes"),
     "installation": ("install",),
     "simulation": ("rehearse",),
 }

@@ -219,15 +219,6 @@ def test_a_token_expires_on_the_way(cli: CommandLine, hub: Hub) -> None:
     goes_on(cli, hub, TOTAL - WORKERS * PART_BYTES)
 
 
-def test_a_hub_that_is_asked_too_often(cli: CommandLine, hub: Hub) -> None:
-    """429 with Retry-After: the time to wait is the Hub's own, and nothing is known: exit 3."""
-    hub.faults = [Fault("/api/models", 429, {"Retry-After": "17"})]
-    process = started(cli)
-    answer, _ = ended(cli, process)
-    error = fault_of(process, answer, "Hub answers 429 with `Retry-After`")
-    assert "wait 17 s" in error["repair"]
-
-
 def test_a_wrong_token_is_refused_before_the_first_byte(cli: CommandLine, hub: Hub) -> None:
     """By `download`, and by `install` as a blocker of its check."""
     del hub.tokens[HF_TOKEN]

@@ -9,7 +9,6 @@ import pytest
 
 from sparkrecipes.operations.walk import STEPS
 from tests.real.conftest import CommandLine, docker, free_port
-from tests.support.fault_table import faults
 from tests.support.hub import Hub, HubRepo
 
 pytestmark = pytest.mark.real
@@ -39,11 +38,9 @@ def sparkrecipes(vllm_image: str, hub: Hub, tiny_catalog: Path, tmp_path: Path) 
 @pytest.fixture
 def stranger(tiny_image: str) -> Iterator[str]:
     """A container of somebody else, which must outlive the walk."""
-    made = docker("run", "-d", "-v", "/data", tiny_image)
-    volumes = docker("volume", "ls", "--quiet")
+    made = docker("run", "-d", tiny_image)
     yield made
-    assert volumes == docker("volume", "ls", "--quiet")
-    docker("rm", "--force", "--volumes", made)
+    docker("rm", "--force", made)
 
 
 @pytest.fixture(autouse=True)
@@ -71,8 +68,8 @@ def test_install_walks_from_nothing_to_a_proven_endpoint(
     assert "faster" == installed["report"]["verdict"]
     check_container(installed["command"], port)
 
-    assert "answering requests" in sparkrecipes.said
-    check_again(sparkrecipes, port)
+    again = sparkrecipes("install", RECIPE, "--port", port)
+    assert "skipped" == steps_of(again)["launch"]
     servers = sparkrecipes("status")["servers"]
     assert [(NAME, "running", 0)] == [(s["name"], s["state"], s["restarts"]) for s in servers]
     assert "tiny-qwen3" == sparkrecipes("wait", RECIPE)["model"]
@@ -83,24 +80,6 @@ def test_install_walks_from_nothing_to_a_proven_endpoint(
     assert not sparkrecipes("stop", RECIPE)["stopped"]
     assert [] == sparkrecipes("status")["servers"]
     assert "true" == docker("inspect", "--format", "{{.State.Running}}", stranger)
-
-
-def check_again(sparkrecipes: CommandLine, port: str) -> None:
-    """A second install starts nothing and proves it again; other settings are refused."""
-    before = json.loads(docker("container", "inspect", NAME))[0]
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy"):
-        sparkrecipes.env[name] = "http://127.0.0.1:9"
-    again = sparkrecipes("install", RECIPE, "--port", port)
-    assert {"launch", "wait", "round", "report"} == set(steps_of(again))
-    launch = next(step for step in again["steps"] if step["step"] == "launch")
-    assert ("skipped", True) == (launch["state"], "with the same settings" in launch["message"])
-    assert again["ok"]
-    assert 0 == again["round"]["stability"]["failed"]
-    refused = sparkrecipes("install", RECIPE, "--port", port, "--users", "2", code=1)["error"]
-    assert "runs_otherwise" == refused["code"]
-    after = json.loads(docker("container", "inspect", NAME))[0]
-    assert before["Id"] == after["Id"]
-    assert before["State"]["StartedAt"] == after["State"]["StartedAt"]
 
 
 def check_round(measured: dict[str, Any]) -> None:
@@ -138,21 +117,5 @@ def test_a_failed_install_keeps_weights_and_removes_only_its_container(
     assert f"weights {REPO}" in json.dumps(failed)
     assert list((tmp_path / "hub").rglob("model.safetensors"))
     assert [] == sparkrecipes("status")["servers"]
-    assert "" == docker("ps", "--all", "--quiet", "--filter", f"name={NAME}")
-    assert "true" == docker("inspect", "--format", "{{.State.Running}}", stranger)
-
-
-def test_a_flag_that_the_engine_does_not_know(
-    sparkrecipes: CommandLine, tiny_catalog: Path, stranger: str
-) -> None:
-    """Nobody recorded the flags of a local build, so the engine says it: its own words are told."""
-    recipe = tiny_catalog / "recipes" / f"{RECIPE}.yaml"
-    recipe.write_text(recipe.read_text().replace("--dtype=bfloat16", "--max-modl-len=9"))
-    row = faults()["flag unknown to the engine of a local build"]
-    error = sparkrecipes("install", RECIPE, "--port", str(free_port()), code=row.exits[0])["error"]
-    told = error["message"] + error["repair"]
-    assert error["code"] in row.codes
-    assert [] == [words for words in row.words if words not in told], error
-    assert "--max-modl-len" in told
     assert "" == docker("ps", "--all", "--quiet", "--filter", f"name={NAME}")
     assert "true" == docker("inspect", "--format", "{{.State.Running}}", stranger)
