@@ -135,7 +135,7 @@ def test_the_attention_block_of_servers_that_crashed_later(log: dict[str, Any]) 
 
 @pytest.mark.parametrize("log", SEEN["blocks"], ids=lambda x: str(x["n"]))
 def test_printed_tokens_are_whole_blocks(log: dict[str, Any]) -> None:
-    """Six tables print tokens only: a whole number of our blocks gives each."""
+    """Ten reports have tokens only: a whole number of our blocks gives each."""
     plan = plan_of(log)
     answer = engine_kv(plan, log["num_blocks"] * plan.bytes_per_block, log["context_tokens"])
     assert log["kv_cache_tokens"] == answer.kv_cache_tokens
