@@ -15,12 +15,23 @@ from pathlib import Path
 import sparkrecipes
 from sparkrecipes.errors import CatalogError, Misuse, SparkRecipesError
 
-KINDS = ("recipes", "models", "engines", "evidence", "use_cases", "diagnoses", "machines")
+KINDS = (
+    "recipes",
+    "models",
+    "engines",
+    "evidence",
+    "use_cases",
+    "diagnoses",
+    "machines",
+    "locks",
+)
 """Folders of a catalog; the name of a file in them is its id."""
 ESSENTIAL = ("recipes", "models", "engines")
 """Folders without which a folder is no catalog."""
 DOES_NOT_RUN = "does_not_run.yaml"
 SUFFIX = ".yaml"
+LOCK_SUFFIX = ".lock.yaml"
+"""Ending of a lock that lies beside a recipe's file; it is no recipe."""
 
 _MARK = b"\0"
 """Between the parts of the cache file: no path, number or JSON text holds it."""
@@ -73,6 +84,23 @@ def catalog_root(path: Path | None = None) -> Path:
     return root
 
 
+def user_folder(root: Path) -> Path | None:
+    """Return the user's own catalog folder beside the shipped one; it need not be there.
+
+    A catalog that was named replaces both, so beside that there is none. It is the place that
+    platformdirs gives, worked out here because ``list`` has to stay quick.
+
+    Args:
+        root: The catalog that is used.
+    """
+    if root != data_root() / "catalog":
+        return None
+    base = Path(os.environ.get("XDG_DATA_HOME", ""))
+    if not base.is_absolute():
+        base = Path(os.path.expanduser("~")) / ".local" / "share"  # noqa: PTH111 (never raises)
+    return base / "sparkrecipes" / "catalog" if base.is_absolute() else None
+
+
 def is_catalog(folder: Path) -> bool:
     """Tell whether a folder has the shape of a catalog; one that cannot be read has not."""
     return all(os.path.isdir(folder / kind) for kind in ESSENTIAL)  # noqa: PTH112
@@ -94,7 +122,7 @@ def files(root: Path, kind: str) -> dict[str, Path]:
     return {
         name.removesuffix(SUFFIX): root / kind / name
         for name in names
-        if name.endswith(SUFFIX) and not name.startswith(".")
+        if name.endswith(SUFFIX) and not name.startswith(".") and not name.endswith(LOCK_SUFFIX)
     }
 
 
@@ -158,12 +186,23 @@ def _checksum(payload: bytes) -> bytes:
     return b"%08x" % zlib.crc32(payload)
 
 
+def user_files(folder: Path) -> list[Path]:
+    """List what the list answer is made of in the user's folder, as far as it can be read."""
+    found = [folder / DOES_NOT_RUN, *(folder / kind for kind in (*_LISTED, "engines"))]
+    for kind in (*_LISTED, "engines"):
+        with contextlib.suppress(CatalogError):
+            found += files(folder, kind).values()
+    return found
+
+
 def catalog_state(root: Path) -> bytes:
     """Return what changes whenever the list answer may change: the tool and the files."""
     package = Path(__file__).parent
     code = [p for folder in _CODE for p in sorted((package / folder).glob("*.py"))]
     data = [path for kind in _LISTED for path in files(root, kind).values()]
-    lines = [sparkrecipes.__version__, str(root)]
+    own = user_folder(root)
+    lines = [sparkrecipes.__version__, str(root), str(own)]
+    data += user_files(own) if own else []
     for path in (*code, *data, root / DOES_NOT_RUN):
         try:
             seen = path.stat()

@@ -18,7 +18,7 @@ from sparkrecipes import jobs
 from sparkrecipes.catalog import open_catalog
 from sparkrecipes.cli import main
 from sparkrecipes.errors import Misuse, Refused, SparkRecipesError
-from sparkrecipes.jobs import planning, store, work
+from sparkrecipes.jobs import addresses, planning, store, work
 from sparkrecipes.jobs.diary import Diary
 from sparkrecipes.operations.walk import STEPS
 from sparkrecipes.schema.job import Job, JobSpec
@@ -368,7 +368,7 @@ def test_an_odd_address_is_refused(home: Path, url: str | None, code: str) -> No
 )
 def test_this_hosts_key_goes_to_this_host_alone(url: str, here: bool) -> None:
     """An agent that was talked into a foreign address does not carry the key there."""
-    assert here == work.is_this_host(url)
+    assert here == addresses.is_this_host(url)
 
 
 def test_a_download_tells_its_share_and_what_is_left(home: Path) -> None:

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 from mcp import Client
 from mcp_types import PromptReference, ResourceTemplateReference
@@ -130,28 +129,6 @@ def test_search_filters_and_pages() -> None:
     assert (0, True) == (none["total"], "nothing suits" in none["next"])
 
 
-def test_answers_about_every_recipe_are_small_and_as_their_schema_says() -> None:
-    """Brief, estimate, check, plan: at most 4 kB each, without nulls, text and structure alike."""
-    schemas = {tool["name"]: tool["outputSchema"] for tool in tools()}
-
-    async def ask(client: Client) -> list[tuple[str, Any]]:
-        wanted: list[tuple[str, dict[str, Any]]] = []
-        for recipe_id in RECIPES:
-            wanted.append(("get_recipe", {"recipe_id": recipe_id}))
-            wanted.append(("estimate_memory", {"recipe_or_model": recipe_id}))
-        # These ask Docker too; the longest commands are NIM's and those with a drafter.
-        for recipe_id in (AGENTS_PICK, *MEASURED[5:23:9]):
-            wanted.append(("check_recipe", {"recipe_id": recipe_id}))
-            wanted.append(("plan_install", {"recipe_id": recipe_id, "rehearse": True}))
-        return [(name, await client.call_tool(name, given)) for name, given in wanted]
-
-    for name, result in with_client(ask):
-        answer = facts(result)
-        assert size(answer) <= SMALL, (name, size(answer))
-        assert "null" not in re.findall(r'":(null)', result.content[0].text)
-        jsonschema.validate(answer, schemas[name])
-
-
 def test_other_answers_are_small_too() -> None:
     """Search with everything asked for, the machine, jobs, servers, a diagnosis of a huge log."""
     log = "\n".join(f"INFO line {n} of a long log that says nothing" for n in range(4000))
@@ -176,30 +153,48 @@ def test_what_is_asked_for_in_full_is_given() -> None:
 
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize(
-    ("name", "given", "code", "says"),
+    ("name", "given", "code", "says", "parameter"),
     [
-        ("get_recipe", {"recipe_id": "qwen3.6-35b-a3b-nvfp4-vllm-mpt"}, "unknown_id", AGENTS_PICK),
-        ("get_recipe", {}, "bad_arguments", "recipe_id"),
-        ("get_recipe", {"recipe": "x"}, "bad_arguments", "recipe_id"),
-        ("get_recipe", {"recipe_id": 7}, "bad_arguments", "recipe_id"),
-        ("get_recipe", {"recipe_id": "x", "detail": "huge"}, "bad_arguments", "detail"),
-        ("search_recipes", {"limit": 1000}, "bad_arguments", "limit"),
-        ("search_recipes", {"cursor": "nonsense"}, "bad_cursor", "cursor"),
-        ("search_recipes", {"use_case": "knitting"}, "", ""),
-        ("estimate_memory", {"recipe_or_model": "nothing"}, "unknown_id", "search_recipes"),
-        ("estimate_memory", {"recipe_or_model": "owner/unknown"}, "offline", ""),
-        ("plan_install", {"recipe_id": AGENTS_PICK, "port": 99999}, "bad_arguments", "port"),
-        ("plan_install", {"recipe_id": AGENTS_PICK, "users": 0}, "bad_arguments", "users"),
-        ("start_install", {"plan_id": "plan-1"}, "unknown_plan", "plan_install"),
-        ("start_round", {}, "nothing_to_measure", "list_servers"),
-        ("get_job", {"job_id": "nothing"}, "unknown_job", "list_jobs"),
-        ("get_job", {"job_id": "x", "wait_s": 600}, "bad_arguments", "wait_s"),
-        ("diagnose", {}, "bad_arguments", "log"),
-        ("get_recipes", {}, "unknown_tool", "get_recipe"),
+        (
+            "get_recipe",
+            {"recipe_id": "qwen3.6-35b-a3b-nvfp4-vllm-mpt"},
+            "unknown_id",
+            AGENTS_PICK,
+            "recipe_id",
+        ),
+        ("get_recipe", {}, "bad_arguments", "recipe_id", "recipe_id"),
+        ("get_recipe", {"recipe": "x"}, "bad_arguments", "recipe_id", "recipe"),
+        ("get_recipe", {"recipe_id": 7}, "bad_arguments", "recipe_id", "recipe_id"),
+        ("get_recipe", {"recipe_id": "x", "detail": "huge"}, "bad_arguments", "detail", "detail"),
+        ("search_recipes", {"limit": 1000}, "bad_arguments", "limit", "limit"),
+        ("search_recipes", {"cursor": "nonsense"}, "bad_cursor", "cursor", "cursor"),
+        ("search_recipes", {"use_case": "knitting"}, "", "", "use_case"),
+        (
+            "estimate_memory",
+            {"recipe_or_model": "nothing"},
+            "unknown_id",
+            "search_recipes",
+            "recipe_or_model",
+        ),
+        ("estimate_memory", {"recipe_or_model": "owner/unknown"}, "offline", "", None),
+        (
+            "plan_install",
+            {"recipe_id": AGENTS_PICK, "port": 99999},
+            "bad_arguments",
+            "port",
+            "port",
+        ),
+        ("plan_install", {"recipe_id": AGENTS_PICK, "users": 0}, "bad_arguments", "users", "users"),
+        ("start_install", {"plan_id": "plan-1"}, "unknown_plan", "plan_install", None),
+        ("start_round", {}, "nothing_to_measure", "list_servers", "recipe_id"),
+        ("get_job", {"job_id": "nothing"}, "unknown_job", "list_jobs", "job_id"),
+        ("get_job", {"job_id": "x", "wait_s": 600}, "bad_arguments", "wait_s", "wait_s"),
+        ("diagnose", {}, "bad_arguments", "log", "log"),
+        ("get_recipes", {}, "unknown_tool", "get_recipe", None),
     ],
 )
 def test_errors_are_errors_with_code_message_and_repair(
-    era: str, name: str, given: dict[str, Any], code: str, says: str
+    era: str, name: str, given: dict[str, Any], code: str, says: str, parameter: str | None
 ) -> None:
     """isError, the parameter at fault or the next call; never a traceback, never a success."""
     error = fault(call(name, given, era=era))
@@ -207,6 +202,7 @@ def test_errors_are_errors_with_code_message_and_repair(
     assert error["message"]
     assert says in error["message"] + error["repair"]
     assert "Traceback" not in error["message"]
+    assert parameter == error.get("parameter")
 
 
 def test_unknown_is_never_a_success(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

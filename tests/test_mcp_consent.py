@@ -70,8 +70,8 @@ def test_a_yes_starts_the_job(era: str) -> None:
     assert ([QUESTION], "install") == (heard, started["kind"])
     ended = jobs.wait_job(started["job_id"], timeout_s=30)
     assert ended.error is not None
-    # Without a network and without weights the walk ends at its download.
-    assert ("failed", "not_cached") == (ended.state, ended.error.code)
+    # Without a network and without its image the walk ends before anything is fetched.
+    assert ("failed", "image_not_here") == (ended.state, ended.error.code)
 
 
 @pytest.mark.parametrize("era", ERAS)

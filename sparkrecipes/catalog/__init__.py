@@ -21,6 +21,7 @@ __all__ = [
     "InvalidFile",
     "data_root",
     "json_schemas",
+    "lock_path",
     "open_catalog",
     "validate",
     "validate_text",
@@ -50,6 +51,18 @@ def validate(
     from sparkrecipes.catalog import validation
 
     return validation.validate(paths, catalog, fix=fix, dry_run=dry_run)
+
+
+def lock_path(recipe: str | Path, catalog: Catalog) -> Path:
+    """Return where a recipe's lock is kept: beside its own file, else by its id.
+
+    Args:
+        recipe: Its id, or the path of its file.
+        catalog: Where locks by id are kept, in ``locks/`` of the user's folder beside it.
+    """
+    from sparkrecipes.catalog import owned
+
+    return owned.lock_path(str(recipe), recipe, catalog)
 
 
 def validate_text(text: str, name: str, catalog: Catalog) -> tuple[Problem, ...]:

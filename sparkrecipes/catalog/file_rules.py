@@ -13,6 +13,7 @@ from sparkrecipes.errors import nearest
 from sparkrecipes.schema.engine import EngineFile
 from sparkrecipes.schema.evidence import DoesNotRunFile, EvidenceFile
 from sparkrecipes.schema.findings import DiagnosisFile
+from sparkrecipes.schema.lock import LockFile
 from sparkrecipes.schema.machine import MachineFile
 from sparkrecipes.schema.model import ModelFile
 from sparkrecipes.schema.use_case import UseCaseFile
@@ -130,6 +131,14 @@ def _diagnosis(file: DiagnosisFile, _ids: Ids) -> Iterator[Fault]:
         yield Fault(("example",), "example_not_found", message, "quote a log line that they match")
 
 
+def _lock(file: LockFile, _ids: Ids) -> Iterator[Fault]:
+    try:
+        datetime.date.fromisoformat(file.resolved_on)
+    except ValueError:
+        message = f"{file.resolved_on} is no day"
+        yield Fault(("resolved_on",), "wrong_value", message, 'write "YYYY-MM-DD"')
+
+
 FILE_RULES: dict[str, Callable[[Any, Ids], Iterator[Fault]]] = {
     "evidence": _evidence,
     "models": _model,
@@ -137,6 +146,7 @@ FILE_RULES: dict[str, Callable[[Any, Ids], Iterator[Fault]]] = {
     "use_cases": _use_case,
     "machines": _machine,
     "diagnoses": _diagnosis,
+    "locks": _lock,
     DOES_NOT_RUN: _does_not_run,
 }
 """The rule of each kind, by its folder; recipes have their own module."""

@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from sparkrecipes.catalog_files import DOES_NOT_RUN, KINDS
+from sparkrecipes.catalog_files import DOES_NOT_RUN, KINDS, LOCK_SUFFIX
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -57,6 +57,7 @@ BY_FOLDER: dict[str, Kind] = {
     "use_cases": Kind("use case", "use_case", "UseCaseFile", "UseCase", "use_case"),
     "diagnoses": Kind("diagnosis", "findings", "DiagnosisFile", "DiagnosisRule", "diagnosis"),
     "machines": Kind("machine", "machine", "MachineFile", "Machine", "machine"),
+    "locks": Kind("lock", "lock", "LockFile", "Lock", "lock"),
     DOES_NOT_RUN: Kind(
         "list of what does not run",
         "evidence",
@@ -80,6 +81,8 @@ def kind_of(path: Path, head: str = "") -> str:
     """
     if path.name == DOES_NOT_RUN:
         return DOES_NOT_RUN
+    if path.name.endswith(LOCK_SUFFIX):
+        return "locks"
     if path.absolute().parent.name in KINDS:
         return path.absolute().parent.name
     _, named, rest = head.partition("yaml-language-server: $schema=")

@@ -14,6 +14,7 @@ from sparkrecipes.errors import CatalogError
 
 if TYPE_CHECKING:
     from sparkrecipes.schema.evidence import DoesNotRunEntry, Evidence, EvidenceRow
+    from sparkrecipes.schema.findings import Problem
     from sparkrecipes.schema.listing import (
         PublishedRow,
         RecipeDetail,
@@ -116,21 +117,26 @@ def summary(
     )
 
 
-def shown_list(summaries: Sequence[RecipeSummary], *, everything: bool) -> RecipeList:
+def whole_list(summaries: tuple[RecipeSummary, ...], left_out: tuple[Problem, ...]) -> RecipeList:
+    """Return the list of all recipes, with what is wrong with files that are left out."""
+    from sparkrecipes.schema.listing import RecipeList
+
+    return RecipeList(recipes=summaries, left_out=left_out)
+
+
+def shown_list(whole: RecipeList, *, everything: bool) -> RecipeList:
     """Return the list as it is answered: the rest is counted, and said, unless all is asked for.
 
     Left out is what the standard round did not measure and the catalog knows from another
     publication: its figures are of another method and cannot stand in this table.
     """
-    from sparkrecipes.schema.listing import RecipeList
-
-    kept = tuple(s for s in summaries if everything or s.published or not s.known_from)
-    more = len(summaries) - len(kept)
+    kept = tuple(s for s in whole.recipes if everything or s.published or not s.known_from)
+    more = len(whole.recipes) - len(kept)
     note = (
         f"{more} more are known from other publications, whose figures do not compare with these: "
         "sparkrecipes list --all"
     )
-    return RecipeList(recipes=kept, more=more, note=note if more else "")
+    return whole.model_copy(update={"recipes": kept, "more": more, "note": note if more else ""})
 
 
 def rank(summary: RecipeSummary) -> tuple[int, float, str]:
@@ -165,20 +171,20 @@ def detail(
     )
 
 
-def kept_summaries(root: Path) -> tuple[RecipeSummary, ...] | None:
+def kept_list(root: Path) -> RecipeList | None:
     """Return the list from the cache, where it holds the right type and is up to date."""
     from sparkrecipes.schema.listing import RecipeList
 
     kept = cached_list_json(root, everything=True)
     try:
-        return RecipeList.model_validate_json(kept).recipes if kept else None
+        return RecipeList.model_validate_json(kept) if kept else None
     except ValidationError:
         return None
 
 
-def keep_summaries(state: bytes, summaries: tuple[RecipeSummary, ...]) -> None:
+def keep_list(state: bytes, whole: RecipeList) -> None:
     """Keep the list, as the command line prints it, for as long as the state is the same."""
-    answers = (shown_list(summaries, everything=everything) for everything in (False, True))
+    answers = (shown_list(whole, everything=everything) for everything in (False, True))
     data = (answer.model_dump(mode="json") for answer in answers)
-    shown, whole = (json.dumps(one, ensure_ascii=False, indent=2).encode() for one in data)
-    store_list_json(state, shown, whole)
+    shown, full = (json.dumps(one, ensure_ascii=False, indent=2).encode() for one in data)
+    store_list_json(state, shown, full)

@@ -55,12 +55,62 @@ def load(path: Path, kind: Kind) -> BaseModel:
 
 
 class Folder(Mapping[str, T], Generic[T]):
-    """The files of one kind by id; each is loaded when it is first asked for."""
+    """The files of one kind by id; each is loaded when it is first asked for.
 
-    def __init__(self, root: Path, folder: str) -> None:
+    A file of the user's own folder counts before the shipped one of the same id. It is loaded at
+    once, so that a broken one is left out, named, and nothing else is touched.
+
+    Attributes:
+        own: The user's files that count, by id.
+        shadowed: Ids of shipped files that are hidden by the user's.
+        broken: What is wrong with the user's files that are left out, by their path.
+    """
+
+    def __init__(self, root: Path, folder: str, user: Path | None = None) -> None:
         self._paths = files(root, folder)
+        self._shipped = dict(self._paths)
         self._kind = BY_FOLDER[folder]
         self._loaded: dict[str, T] = {}
+        self.own: dict[str, Path] = {}
+        self.broken: dict[Path, CatalogError] = {}
+        if user is not None:
+            self._add(user / folder)
+
+    def _add(self, folder: Path) -> None:
+        """Add the user's files, as far as they can be read."""
+        try:
+            found = files(folder.parent, folder.name)
+        except CatalogError as error:
+            self.broken[folder] = error
+            return
+        for key, path in found.items():
+            self._paths[key] = self.own[key] = path
+            try:
+                self[key]
+            except CatalogError as error:
+                self.leave_out(key, error)
+
+    def leave_out(self, key: str, error: CatalogError) -> None:
+        """Leave a file of the user out; a shipped one of the same id counts again."""
+        self.broken[self.own.pop(key)] = error
+        self._loaded.pop(key, None)
+        if key in self._shipped:
+            self._paths[key] = self._shipped[key]
+        else:
+            del self._paths[key]
+
+    @property
+    def shadowed(self) -> frozenset[str]:
+        """Ids of shipped files that are hidden by the user's."""
+        return frozenset(key for key in self.own if key in self._shipped)
+
+    def path(self, key: str) -> Path:
+        """Return the file of an id."""
+        return self._paths[key]
+
+    def broken_file(self, key: str) -> CatalogError | None:
+        """Return what is wrong with the user's file of an id that was left out."""
+        return next((e for path, e in self.broken.items() if path.stem == key), None)
 
     def __getitem__(self, key: str) -> T:
         if key not in self._loaded:

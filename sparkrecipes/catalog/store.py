@@ -6,15 +6,20 @@ import hashlib
 import os
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from pydantic import BaseModel
 
 import sparkrecipes
-from sparkrecipes.catalog import listing
+from sparkrecipes.catalog import listing, owned
 from sparkrecipes.catalog.kinds import BY_FOLDER
 from sparkrecipes.catalog.loading import Folder, load
-from sparkrecipes.catalog_files import DOES_NOT_RUN, catalog_root, catalog_state, files
+from sparkrecipes.catalog_files import (
+    DOES_NOT_RUN,
+    catalog_root,
+    catalog_state,
+    user_folder,
+)
 from sparkrecipes.errors import Misuse, UnknownId
 
 if TYPE_CHECKING:
@@ -22,8 +27,8 @@ if TYPE_CHECKING:
 
     from sparkrecipes.schema.contradiction import EvidenceView
     from sparkrecipes.schema.engine import Engine
-    from sparkrecipes.schema.evidence import DoesNotRunEntry, DoesNotRunFile, Evidence, EvidenceRow
-    from sparkrecipes.schema.findings import DiagnosisRule
+    from sparkrecipes.schema.evidence import DoesNotRunEntry, Evidence, EvidenceRow
+    from sparkrecipes.schema.findings import DiagnosisRule, Problem
     from sparkrecipes.schema.listing import (
         PublishedRow,
         RecipeDetail,
@@ -31,6 +36,7 @@ if TYPE_CHECKING:
         RecipeStatus,
         RecipeSummary,
     )
+    from sparkrecipes.schema.lock import Lock
     from sparkrecipes.schema.machine import Machine
     from sparkrecipes.schema.model import Model
     from sparkrecipes.schema.recipe import Recipe
@@ -51,10 +57,12 @@ class Catalog:
 
     Attributes:
         root: The folder, absolute.
+        user: The user's own folder beside the shipped catalog; None beside any other.
     """
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.user = user_folder(root)
 
     @cached_property
     def version(self) -> str:
@@ -64,55 +72,82 @@ class Catalog:
         """
         found = hashlib.sha256()
         for kind in ("recipes", "engines"):
-            for name, path in sorted(files(self.root, kind).items()):
+            folder: Folder[Any] = getattr(self, kind)
+            for name in sorted(folder):
+                path = folder.path(name)
                 found.update(f"{kind}/{name}\0".encode() + path.read_bytes() + b"\0")
         return f"{sparkrecipes.__version__}+{found.hexdigest()[:12]}"
 
     @cached_property
     def recipes(self) -> Folder[Recipe]:
-        """Recipes by id."""
-        return Folder(self.root, "recipes")
+        """Recipes by id; one of the user that names what is not there is left out."""
+        found: Folder[Recipe] = Folder(self.root, "recipes", self.user)
+        for key in [*found.own]:
+            if lacking := owned.what_lacks(found[key], self):
+                found.leave_out(key, lacking)
+        return found
+
+    @cached_property
+    def locks(self) -> Folder[Lock]:
+        """Locks by the id of their recipe."""
+        return Folder(self.locks_root, "locks")
+
+    @property
+    def locks_root(self) -> Path:
+        """The catalog folder that locks are kept in: the user's, else the one that was named."""
+        return self.user or self.root
 
     @cached_property
     def models(self) -> Folder[Model]:
         """Models by id."""
-        return Folder(self.root, "models")
+        return Folder(self.root, "models", self.user)
 
     @cached_property
     def engines(self) -> Folder[Engine]:
         """Engines by id."""
-        return Folder(self.root, "engines")
+        return Folder(self.root, "engines", self.user)
 
     @cached_property
     def evidence(self) -> Folder[Evidence]:
         """Evidence sets by id."""
-        return Folder(self.root, "evidence")
+        return Folder(self.root, "evidence", self.user)
 
     @cached_property
     def use_cases(self) -> Folder[UseCase]:
         """Use cases by id."""
-        return Folder(self.root, "use_cases")
+        return Folder(self.root, "use_cases", self.user)
 
     @cached_property
     def diagnoses(self) -> Folder[DiagnosisRule]:
         """Diagnoses by id."""
-        return Folder(self.root, "diagnoses")
+        return Folder(self.root, "diagnoses", self.user)
 
     @cached_property
     def machines(self) -> Folder[Machine]:
         """Machines by id."""
-        return Folder(self.root, "machines")
+        return Folder(self.root, "machines", self.user)
 
     @cached_property
     def does_not_run(self) -> tuple[DoesNotRunEntry, ...]:
         """What is known not to run; empty where the catalog has no such file."""
-        path = self.root / DOES_NOT_RUN
-        if not os.path.exists(path):  # noqa: PTH110 (does not raise where a folder is closed)
-            return ()
-        return cast("DoesNotRunFile", load(path, BY_FOLDER[DOES_NOT_RUN])).entries
+        own = owned.optional(self.user / DOES_NOT_RUN) if self.user else None
+        shipped = owned.entries(self.root / DOES_NOT_RUN)
+        return (*shipped, *(owned.entries(own) if own else ()))
 
     def recipe(self, ref: str | Path) -> Recipe:
-        """Return a recipe by its id, or by the path of its file.
+        """Return a recipe by its id, or by the path of its file, with the pins of its lock.
+
+        Raises:
+            UnknownId: No recipe has that id.
+            Misuse: There is no such file.
+            CatalogError: The file or its lock is not valid.
+        """
+        recipe = self.unlocked(ref)
+        found = owned.lock_of(recipe, ref, self)
+        return owned.with_pins(recipe, found[1]) if found else recipe
+
+    def unlocked(self, ref: str | Path) -> Recipe:
+        """Return a recipe as its own file says it.
 
         Raises:
             UnknownId: No recipe has that id.
@@ -121,6 +156,8 @@ class Catalog:
         """
         if _is_path(ref):
             return cast("Recipe", _load_file(Path(ref), "recipes"))
+        if broken := self.recipes.broken_file(str(ref)):
+            raise broken
         return _get(self.recipes, str(ref), "recipe")
 
     def model(self, model_id: str) -> Model:
@@ -170,15 +207,15 @@ class Catalog:
         """Return the figures that people choose a recipe by."""
         rows = self.published(recipe)
         status = listing.status(recipe, rows, self.does_not_run)
-        return listing.summary(recipe, self.model(recipe.model), rows, status)
+        found = listing.summary(recipe, self.model(recipe.model), rows, status)
+        if recipe.id not in self.recipes.own:
+            return found
+        hides = recipe.id in self.recipes.shadowed
+        return found.model_copy(update={"origin": "user", "shadows": hides})
 
     def summaries(self) -> tuple[RecipeSummary, ...]:
         """Return all recipes, the fastest for one user first, doubtful and unmeasured ones last."""
-        kept = listing.kept_summaries(self.root)
-        if kept is not None:
-            return kept
-        found = [self.summary(recipe) for recipe in self.recipes.values()]
-        return tuple(sorted(found, key=listing.rank))
+        return self.listed(everything=True).recipes
 
     def listed(self, *, everything: bool = False, complete: Completion | None = None) -> RecipeList:
         """Return the list: what the standard round measured and the user's own, or everything.
@@ -187,13 +224,22 @@ class Catalog:
             everything: True for all recipes.
             complete: Adds to a row what the catalog alone does not know; then the list is kept.
         """
-        kept = listing.kept_summaries(self.root)
-        if kept is not None or complete is None:
-            return listing.shown_list(kept or self.summaries(), everything=everything)
-        state = catalog_state(self.root)
-        whole = tuple(complete(self.recipes[row.id], row) for row in self.summaries())
-        listing.keep_summaries(state, whole)
+        whole = listing.kept_list(self.root)
+        if whole is None:
+            state = catalog_state(self.root)
+            rows = sorted(map(self.summary, self.recipes.values()), key=listing.rank)
+            if complete:
+                rows = [complete(self.recipes[row.id], row) for row in rows]
+            whole = listing.whole_list(tuple(rows), self.left_out())
+            if complete:
+                listing.keep_list(state, whole)
         return listing.shown_list(whole, everything=everything)
+
+    def left_out(self) -> tuple[Problem, ...]:
+        """Return what is wrong with files of the user that are left out."""
+        folders = (self.recipes, self.models, self.engines, self.evidence)
+        found = [problem for folder in folders for problem in owned.problems(folder.broken)]
+        return (*found, *(owned.list_problems(self.user) if self.user else ()))
 
     def evidence_view(self, recipe: Recipe) -> EvidenceView:
         """Return everything published of a recipe's model, and where it contradicts."""
@@ -203,7 +249,15 @@ class Catalog:
 
     def detail(self, recipe: Recipe) -> RecipeDetail:
         """Return a recipe in full, with what is published of it and where that comes from."""
-        return listing.detail(recipe, self.summary(recipe), self.published(recipe), self.evidence)
+        found = listing.detail(recipe, self.summary(recipe), self.published(recipe), self.evidence)
+        locked = owned.lock_of(recipe, recipe.id, self)
+        is_own = recipe.id in self.recipes.own
+        return found.model_copy(
+            update={
+                "file": str(self.recipes.path(recipe.id)) if is_own else None,
+                "lock": str(locked[0]) if locked else None,
+            }
+        )
 
 
 def open_catalog(path: Path | str | None = None) -> Catalog:

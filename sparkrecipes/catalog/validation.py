@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sparkrecipes.catalog.checking import problem
 from sparkrecipes.catalog.inspecting import faults_in
+from sparkrecipes.catalog.kinds import BY_FOLDER
 from sparkrecipes.catalog.store import Catalog, open_catalog
 from sparkrecipes.catalog_files import DOES_NOT_RUN, KINDS, SUFFIX, files, is_catalog
 from sparkrecipes.errors import Misuse, nearest
@@ -43,6 +44,7 @@ def validate(
     books = _Books(catalog) if changes else books
     for path in seen:
         found += _file_problems(path, books.of(path))
+        found += _shadows(path, books.of(path))
     if fix and not dry_run:  # what is left was tried, and would not help
         found = [problem.model_copy(update={"fixable": False}) for problem in found]
     errors = any(problem.level == "error" for problem in found)
@@ -74,13 +76,23 @@ def _inside(folder: Path) -> tuple[list[Path], list[Problem]]:
 def _catalog_files(folder: Path) -> Iterator[Path]:
     if folder.absolute().name in KINDS:
         yield from files(folder.parent, folder.absolute().name).values()
-    elif is_catalog(folder):
+    elif is_catalog(folder) or any((folder / kind).is_dir() for kind in KINDS):
         for kind in KINDS:
             yield from files(folder, kind).values()
         if (folder / DOES_NOT_RUN).is_file():
             yield folder / DOES_NOT_RUN
     else:
         yield from sorted(folder.glob(f"*{SUFFIX}"))
+
+
+def _shadows(path: Path, catalog: Catalog) -> Iterator[Problem]:
+    """Tell of a file in the user's folder that hides a shipped one."""
+    kind = path.absolute().parent
+    if catalog.user is None or kind.parent != catalog.user or kind.name == "locks":
+        return
+    if path.stem in files(catalog.root, kind.name):
+        message = f"it hides the shipped {BY_FOLDER[kind.name].word} of the same id"
+        yield _file_problem(path, "shadows", message, "rename it, or keep it on purpose")
 
 
 def _misplaced(folder: Path) -> Iterator[Problem]:

@@ -41,6 +41,7 @@ CHECKS: tuple[Callable[[CheckFacts], Iterator[Finding]], ...] = (
     memory.check_start_memory,
     memory.check_estimate_warnings,
     weights.check_weights,
+    weights.check_weights_pinned,
     weights.check_hub,
     weights.check_gated,
     weights.check_disk,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from sparkrecipes.schema.engine import Engine
 from sparkrecipes.schema.evidence import DoesNotRunEntry
@@ -47,6 +48,10 @@ class CheckFacts:
         estimate: Its memory, for the context and users asked for.
         live: Who holds memory now; None where this host is not the target, or does not say.
         image: What the registry says; None where it was not asked.
+        image_tag: What the registry says of the tag, where the image is pinned by digest; None:
+            ``image`` is that of the tag.
+        heads: Commits that ``main`` of the pinned repositories is now, by repository; one that
+            nobody answered for is left out.
         weights: The weights in the local cache; None where they are not there.
         drafter: The drafter in the local cache.
         port: Port of this host that it would be published on.
@@ -81,6 +86,8 @@ class CheckFacts:
     local_image: bool | None
     env_set: frozenset[str]
     offline: bool
+    image_tag: ImageReport | None = None
+    heads: Mapping[str, str] = field(default_factory=dict)
     live: LiveMemory | None = None
     port_holder: str | None = None
     name_holder: str | None = None

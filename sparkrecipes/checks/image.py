@@ -42,11 +42,20 @@ def check_image(facts: CheckFacts) -> Iterator[Finding]:
 def check_image_pinned(facts: CheckFacts) -> Iterator[Finding]:
     """A tag can come to mean another image: a digest cannot."""
     image = facts.recipe.image
-    seen = facts.image.digest if facts.image else None
     if image.local_build:
         return
-    if image.digest:
-        yield ok("image_pinned", f"the recipe names the digest {image.digest}")
+    tag = facts.image_tag if image.digest else facts.image
+    seen = tag.digest if tag else None
+    if image.digest and seen and tag and image.digest not in (seen, tag.index_digest):
+        yield warning(
+            "image_pinned",
+            f"the tag moved: {image.reference} is {seen} by now, and {image.digest} is pinned "
+            "(that is what runs)",
+            f"keep the pin, or take what it is now: sparkrecipes pin {facts.recipe.id}",
+        )
+    elif image.digest:
+        still = "is pinned and is still what the tag is" if seen else "is pinned"
+        yield ok("image_pinned", f"{image.digest} {still}")
     elif parse_reference(image.reference).moving:
         yield warning(
             "image_pinned",
@@ -60,7 +69,7 @@ def check_image_pinned(facts: CheckFacts) -> Iterator[Finding]:
         yield warning(
             "image_pinned",
             "the recipe names only a tag, and its digest is not known",
-            f"look it up and put it into the recipe: sparkrecipes image {image.reference}",
+            f"look it up and keep it: sparkrecipes pin {facts.recipe.id}",
         )
 
 

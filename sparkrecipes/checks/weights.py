@@ -36,6 +36,31 @@ def check_weights(facts: CheckFacts) -> Iterator[Finding]:
         yield from _present("drafter", recipe.drafter, facts.drafter, recipe.id)
 
 
+def check_weights_pinned(facts: CheckFacts) -> Iterator[Finding]:
+    """A pinned commit is what is fetched and run; whether its branch moved since is told."""
+    for source in (facts.recipe.weights, facts.recipe.drafter):
+        if source is None or source.revision is None:
+            continue
+        now = facts.heads.get(source.repo)
+        if now == source.revision:
+            yield ok("weights_pinned", f"{source.repo}: {now} is pinned and is still main")
+        elif now:
+            yield warning(
+                "weights_pinned",
+                f"the branch moved: main of {source.repo} is {now} by now, and {source.revision} "
+                "is pinned (that is what runs)",
+                f"keep the pin, or take what it is now: sparkrecipes pin {facts.recipe.id}",
+            )
+        else:
+            why = "offline" if facts.offline else "the Hub gave no answer"
+            yield unknown(
+                "weights_pinned",
+                f"{source.repo}: {source.revision} is pinned; whether main moved is not known: "
+                f"{why}",
+                f"ask: sparkrecipes pin {facts.recipe.id} --check",
+            )
+
+
 def check_hub(facts: CheckFacts) -> Iterator[Finding]:
     """What the Hub itself says of target and drafter, where it was asked: the download's plan."""
     problem = facts.hub_problem

@@ -29,6 +29,13 @@ def import_(options: Namespace) -> BaseModel:
     )
 
 
+def pin(options: Namespace) -> BaseModel:
+    """Pin a recipe, or compare its pins."""
+    places = ("catalog", "machine", "offline")
+    named = {name: getattr(options, name) for name in places if hasattr(options, name)}
+    return ops.pin_recipe(options.recipe, check=options.check, output=options.output, **named)
+
+
 def read_stdin() -> str:
     """Read UTF-8 text from stdin; more than is read anyway is cut off and refused later.
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from sparkrecipes.schema.contribution import Contribution, Review
     from sparkrecipes.schema.findings import ValidationReport
     from sparkrecipes.schema.importing import ImportedRecipe
+    from sparkrecipes.schema.lock import PinReport
 
 
 @page("ImportedRecipe")
@@ -114,3 +115,20 @@ def _old_new(old: str | None, new: str | None) -> str:
     if old is None or new is None:
         return f": {new if old is None else old}"
     return f": {old} -> {new}"
+
+
+@page("PinReport")
+def _(answer: PinReport) -> None:
+    """Print what each name is pinned to, and what it is now."""
+    for pin in answer.pins:
+        plain(f"{pin.state:9} {pin.what} {pin.name}: {pin.message}")
+        if pin.pinned:
+            plain(f"          pinned {pin.pinned}")
+        if pin.now and pin.now != pin.pinned:
+            plain(f"          now    {pin.now}")
+        if pin.repair and pin.state not in ("same", "pinned"):
+            plain(f"          {pin.repair}")
+    if answer.lock:
+        plain(f"lock: {answer.lock}")
+    plain(f"{answer.recipe_id}: {answer.state}")
+    plain(f"Next: {answer.next}")

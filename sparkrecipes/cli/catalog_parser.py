@@ -33,3 +33,9 @@ def review_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "base", metavar="BASE", nargs="?", default="main", help="branch or commit; default: main"
     )
+
+
+def pin_arguments(parser: ArgumentParser) -> None:
+    """Whether the lock is written or compared, and where it lies."""
+    parser.add_argument("--check", action="store_true", help="compare, and write nothing")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the lock here")

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from sparkrecipes import operations as ops
 from sparkrecipes.cli.agent_handlers import AGENT_HANDLERS
-from sparkrecipes.cli.catalog_handlers import contribute, import_, review
+from sparkrecipes.cli.catalog_handlers import contribute, import_, pin, review
 from sparkrecipes.cli.progress import Display
 from sparkrecipes.cli.report_handlers import report
 from sparkrecipes.errors import Misuse
@@ -277,6 +277,7 @@ HANDLERS: dict[str, Callable[[Namespace], BaseModel]] = {
     "import": import_,
     "contribute": contribute,
     "review": review,
+    "pin": pin,
     "probe": probe,
     "fit": fit,
     "image": image,

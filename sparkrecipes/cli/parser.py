@@ -12,6 +12,7 @@ from sparkrecipes.cli.agent_parser import add_agent_commands
 from sparkrecipes.cli.catalog_parser import (
     contribute_arguments,
     import_arguments,
+    pin_arguments,
     review_arguments,
 )
 from sparkrecipes.cli.report_parser import report_arguments
@@ -132,6 +133,7 @@ def add_reading(add: Add) -> None:
 
 def add_acting(add: Add) -> None:
     """Add the commands that act or take long."""
+    add("pin", "keep what tag and branch stand for now; later runs obey it", recipe, pin_arguments)
     add("download", "fetch the weights, target and drafter, and verify them", recipe, verify)
     add("launch", "start a recipe's container", recipe, sizes, port, bind, force, fraction)
     add("wait", "wait until it answers a real completion", recipe, timeout)

@@ -192,6 +192,13 @@ def _(answer: RecipeDetail) -> None:
             console.print(f"{title}:")
             bullets(found)
     print_resemblance(answer)
+    if answer.file:
+        hides = ", which hides the shipped one" if summary.shadows else ""
+        console.print(f"your own file{hides}:")
+        plain(answer.file)
+    if answer.lock:
+        console.print("pinned by:")
+        plain(answer.lock)
     console.print(f"Next: sparkrecipes check {recipe.id}")
 
 

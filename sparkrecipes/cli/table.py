@@ -27,6 +27,8 @@ def print_table(answer: Any) -> None:
         print("~ estimated, not measured: sparkrecipes fit RECIPE says how")
     if answer.note:
         print(answer.note)
+    for p in answer.left_out:
+        print(f"! left out: {p.file}:{p.line}:{p.column}: {p.message}")
     print("Next: sparkrecipes recommend agents")
 
 
@@ -36,12 +38,13 @@ def print_row(name: str, cells: Any, width: int) -> None:
 
 
 def named(recipe: Any) -> str:
-    """Name a recipe, with its status unless it was measured."""
-    if recipe.status == "measured":
-        return str(recipe.id)
+    """Name a recipe, with its status unless it was measured, and whose it is."""
     guess = estimate(recipe)
     slow = ", too slow to use" if guess and guess.usable is False else ""
-    return f"{recipe.id} ({recipe.status}{slow})"
+    notes = [] if recipe.status == "measured" else [f"{recipe.status}{slow}"]
+    if recipe.origin == "user":
+        notes.append("yours, hides the shipped one" if recipe.shadows else "yours")
+    return f"{recipe.id} ({', '.join(notes)})" if notes else str(recipe.id)
 
 
 def estimate(recipe: Any) -> Any:

@@ -24,6 +24,10 @@ VERDICTS = {
 }
 
 
+PINS = {"pinned": YES, "same": YES, "moved": NO, "unpinned": NO, "unknown": UNKNOWN}
+"""States of pins: a name that moved is a no."""
+
+
 def exit_code(command: str, answer: Any) -> int:
     """Return the exit code of a command's answer; what has no verdict is done."""
     match command:
@@ -35,6 +39,8 @@ def exit_code(command: str, answer: Any) -> int:
             return YES if answer.pick else NO
         case "validate" | "import" | "review":
             return YES if answer.valid else NO
+        case "pin":
+            return PINS[answer.state]
         case "diagnose":
             return YES if answer.diagnoses else UNKNOWN
         case "image":

@@ -13,14 +13,32 @@ from pathlib import Path
 
 from sparkrecipes import weights_cache
 from sparkrecipes.downloads.fetching import Fetch
-from sparkrecipes.downloads.planning import DownloadPlan, RepoPlan, Role, make_plan, sources
+from sparkrecipes.downloads.planning import (
+    DownloadPlan,
+    RepoPlan,
+    Role,
+    commit_of,
+    make_plan,
+    sources,
+)
 from sparkrecipes.downloads.progress import DownloadProgress, Meter
 from sparkrecipes.errors import DownloadFailed, Unknown
 from sparkrecipes.schema.recipe import Recipe, WeightsSource
 from sparkrecipes.schema.serving import DownloadReport, RepoDownload
 from sparkrecipes.weights_cache import wanted_files
 
-__all__ = ["DownloadPlan", "DownloadProgress", "RepoPlan", "download", "plan", "wanted_files"]
+__all__ = [
+    "DownloadPlan",
+    "DownloadProgress",
+    "RepoPlan",
+    "Role",
+    "commit_of",
+    "download",
+    "hub_is_offline",
+    "plan",
+    "sources",
+    "wanted_files",
+]
 
 
 def plan(recipe: Recipe, *, root: Path | None = None) -> DownloadPlan:

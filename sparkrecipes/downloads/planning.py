@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -215,6 +216,24 @@ def listing(repo: str, revision: str | None) -> tuple[str, dict[str, RemoteFile]
         for file in info.siblings or ()
     }
     return info.sha or "", files
+
+
+def commit_of(recipe_id: str, repo: str, revision: str | None = None) -> str:
+    """Ask the Hub which commit a branch is now; None is ``main``.
+
+    Raises:
+        DownloadFailed: Missing, closed, or no such branch.
+        Unknown: The Hub gave no answer.
+    """
+    with explained(Asking(recipe_id, repo, revision or "main")):
+        commit, _ = listing(repo, revision)
+    if not re.fullmatch(r"[0-9a-f]{40}", commit):
+        raise Unknown(
+            f"the Hub names no commit of {repo}",
+            code="no_commit",
+            repair="check HF_ENDPOINT: this is no answer of the Hub",
+        )
+    return commit
 
 
 def touch(repo: str, commit: str, name: str) -> None:

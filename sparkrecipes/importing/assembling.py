@@ -79,7 +79,7 @@ def engine_by_recipes(found: Found, catalog: Catalog) -> str | None:
     wanted = name_of_image(found.image.text)
     for recipe_id in catalog.recipes:
         try:
-            recipe = catalog.recipe(recipe_id)
+            recipe = catalog.recipes[recipe_id]
         except CatalogError:
             continue
         if name_of_image(recipe.image.reference) == wanted:

@@ -20,7 +20,7 @@ def same_recipe(fields: dict[str, Any], catalog: Catalog) -> Recipe | None:
     """
     for recipe_id in catalog.recipes:
         try:
-            recipe = catalog.recipe(recipe_id)
+            recipe = catalog.recipes[recipe_id]
         except CatalogError:
             continue
         if recipe.engine == fields["engine"] and serves_the_same(

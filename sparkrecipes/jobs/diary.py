@@ -57,7 +57,9 @@ class Diary:
         """Note that a step of the walk begins."""
         self.step_began = time.monotonic()
         self.log(f"{step} ...")
-        before = self.servers() if step == LAUNCH else self.now.servers_before
+        before = self.now.servers_before
+        if step == LAUNCH and before is None:
+            before = self.servers()
         self.update(
             at_once=True,
             step=step,

@@ -9,10 +9,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterable
-from urllib.parse import urlsplit
 
 from sparkrecipes.catalog import Catalog
 from sparkrecipes.errors import Misuse, Refused
+from sparkrecipes.jobs.addresses import checked_url
 from sparkrecipes.jobs.planning import digest_of, load_plan
 from sparkrecipes.jobs.store import (
     JobFolder,
@@ -23,13 +23,13 @@ from sparkrecipes.jobs.store import (
     remove_old_jobs,
     start_lock,
     state_root,
+    write_whole,
 )
 from sparkrecipes.jobs.watching import get_job
 from sparkrecipes.operations.workspace import Place, open_workspace
 from sparkrecipes.schema.job import PLAN_ID, Job, JobSpec, Plan
 
 WORKER = "sparkrecipes.jobs.worker"
-LONGEST_URL = 2000
 
 
 def start_install(plan_id: str) -> Job:
@@ -48,8 +48,7 @@ def start_install(plan_id: str) -> Job:
         plan = load_plan(plan_id)
         refuse_used(plan_id, started)
         refuse_changed(plan)
-        job = begin(plan.spec)
-        (state_root() / "plans" / f"{plan_id}.job").write_text(job.id)
+        job = begin(plan.spec, plan_id, started)
     return get_job(job.id)
 
 
@@ -96,32 +95,6 @@ def start_round(
     )
     with start_lock():
         return get_job(begin(spec).id)
-
-
-def checked_url(url: str) -> str:
-    """Return an address that a round can be run against.
-
-    Raises:
-        Misuse: It is no http address, or it carries a password.
-    """
-    try:
-        parts = urlsplit(url)
-        known = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1)
-    except ValueError:
-        known, parts = False, urlsplit("")
-    if not known or len(url) > LONGEST_URL or any(c.isspace() or c < " " for c in url):
-        raise Misuse(
-            f"base_url {url[:60]!r} is no http address",
-            code="bad_url",
-            repair="give base_url like http://127.0.0.1:8000",
-        )
-    if parts.username or parts.password:
-        raise Misuse(
-            "base_url carries a password, and passwords are not stored",
-            code="secret_in_url",
-            repair="set VLLM_API_KEY where this program runs, and leave it out of base_url",
-        )
-    return url
 
 
 def job_of(plan_id: str) -> JobFolder | None:
@@ -178,8 +151,16 @@ def refuse_changed(plan: Plan) -> None:
         )
 
 
-def begin(spec: JobSpec) -> JobFolder:
+def begin(spec: JobSpec, plan_id: str | None = None, lost: JobFolder | None = None) -> JobFolder:
     """Start a worker, or return the job that does the same work already.
+
+    A plan is bound to its job before the job's worker lives: whatever kills this process, no plan
+    is done twice.
+
+    Args:
+        spec: What is to be done.
+        plan_id: The plan that showed it.
+        lost: The job that did it before and was killed; its container counts as the new one's.
 
     Raises:
         Refused: Other work on the same subject is under way.
@@ -187,6 +168,7 @@ def begin(spec: JobSpec) -> JobFolder:
     running = [(f, s) for f, s in living() if s.subject == spec.subject]
     for folder, other in running:
         if work_of(other) == work_of(spec):
+            bind(plan_id, folder)
             return folder
         if spec.kind != "rehearse" and other.kind != "rehearse":
             raise Refused(
@@ -196,12 +178,19 @@ def begin(spec: JobSpec) -> JobFolder:
                 f"sparkrecipes jobs cancel {folder.id}",
             )
     remove_old_jobs()
-    folder, lock = new_job(spec)
+    folder, lock = new_job(spec, lost.record().servers_before if lost else None)
     try:
+        bind(plan_id, folder)
         spawn(folder, lock)
     finally:
         os.close(lock)
     return folder
+
+
+def bind(plan_id: str | None, folder: JobFolder) -> None:
+    """Write down which job a plan started; a reader sees the whole of it or nothing."""
+    if plan_id is not None:
+        write_whole(state_root() / "plans" / f"{plan_id}.job", folder.id)
 
 
 def living() -> Iterable[tuple[JobFolder, JobSpec]]:

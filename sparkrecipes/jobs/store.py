@@ -142,8 +142,12 @@ def job_folders() -> list[JobFolder]:
     return [JobFolder(path) for path in sorted(found, reverse=True)]
 
 
-def new_job(spec: JobSpec) -> tuple[JobFolder, int]:
+def new_job(spec: JobSpec, servers_before: tuple[str, ...] | None = None) -> tuple[JobFolder, int]:
     """Make a job's folder with its lock held; it appears as a whole, already alive.
+
+    Args:
+        spec: What the job does.
+        servers_before: Our containers before the launch of the lost job that this one goes on with.
 
     Returns:
         The folder, and the descriptor that holds its lock: whoever inherits it keeps the job alive.
@@ -158,7 +162,15 @@ def new_job(spec: JobSpec) -> tuple[JobFolder, int]:
     fcntl.flock(lock, fcntl.LOCK_EX)
     stamp = now.isoformat(timespec="milliseconds")
     write_whole(made.path / "spec.json", spec)
-    made.write(JobRecord(state="running", started_at=stamp, updated_at=stamp, step="start"))
+    made.write(
+        JobRecord(
+            state="running",
+            started_at=stamp,
+            updated_at=stamp,
+            step="start",
+            servers_before=servers_before,
+        )
+    )
     made.log.touch(mode=0o600)
     hidden.rename(folder.path)
     return folder, lock
@@ -193,12 +205,12 @@ def start_lock() -> Iterator[None]:
         os.close(descriptor)
 
 
-def write_whole(path: Path, value: BaseModel) -> None:
+def write_whole(path: Path, value: BaseModel | str) -> None:
     """Write a value so that a reader never sees half of it, and a crash leaves the old one."""
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
     with os.fdopen(os.open(partial, flags, 0o600), "w") as out:
-        out.write(value.model_dump_json())
+        out.write(value if isinstance(value, str) else value.model_dump_json())
         out.flush()
         os.fsync(out.fileno())
     partial.replace(path)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from sparkrecipes import operations
 from sparkrecipes.catalog import Catalog, open_catalog
 from sparkrecipes.errors import SparkRecipesError
+from sparkrecipes.jobs.addresses import is_this_host
 from sparkrecipes.jobs.diary import Diary
 from sparkrecipes.schema.job import JobAnswer, JobFigure, JobResult, JobSpec
 from sparkrecipes.schema.recipe import Recipe
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 KEYS = ("VLLM_API_KEY",)
 """Variables that a round sends to the endpoint."""
 
@@ -88,11 +87,6 @@ def measure(spec: JobSpec, catalog: Catalog, diary: Diary) -> JobAnswer:
     report = operations.compare(measured, recipe=recipe, catalog=catalog)
     diary.finish("report", report.summary)
     return JobAnswer(report=report, round=measured, base_url=measured.server.base_url)
-
-
-def is_this_host(url: str) -> bool:
-    """Say whether an address is on this host: only there is this host's API key sent."""
-    return (urlsplit(url).hostname or "") in LOOPBACK
 
 
 def catalog_of(spec: JobSpec) -> Catalog:

@@ -14,7 +14,13 @@ from pydantic import Field
 
 from sparkrecipes import jobs, operations
 from sparkrecipes.mcp_server import answers, showing
-from sparkrecipes.mcp_server.consent import Consent, install_consent, require, stop_consent
+from sparkrecipes.mcp_server.consent import (
+    Consent,
+    install_consent,
+    require,
+    round_consent,
+    stop_consent,
+)
 from sparkrecipes.mcp_server.house import house_of
 from sparkrecipes.mcp_server.reading import RecipeId, Tokens, Users, known_id
 
@@ -25,6 +31,8 @@ Ctx = Context[Any, Any]
 JobName = Annotated[str, Field(max_length=40)]
 
 POLL_S = 0.25
+TELL_EVERY_S = 5.0
+LEAST_PROGRESS = 0.001
 
 
 def plan_install(
@@ -37,8 +45,8 @@ def plan_install(
 ) -> answers.Planned:
     """Plan an install; nothing is started. Call before start_install.
 
-    Gives plan_id (30 minutes, once), steps, GB, minutes, warnings, the exact command. Show the
-    person the GB, minutes and warnings and ask. rehearse=true plans the walk with a simulated
+    Gives plan_id (30 minutes, once), steps, GB, minutes, warnings, the exact command. Show these
+    to the person and ask. rehearse=true plans the walk with a simulated
     server: needs no Spark, downloads nothing.
     """
     house = house_of(ctx)
@@ -69,6 +77,7 @@ def start_install(
 
 def start_round(
     ctx: Ctx,
+    consent: Annotated[ElicitationResult[Consent], Resolve(round_consent)],
     recipe_id: RecipeId | None = None,
     base_url: Annotated[str | None, Field(max_length=300)] = None,
     model: Annotated[str | None, Field(max_length=200)] = None,
@@ -79,9 +88,10 @@ def start_round(
     Give recipe_id of a server of ours, or base_url (and recipe_id to compare with). Loads the
     server: about 2 minutes quick, 30 in full. Gives job_id: then call get_job.
     """
-    house = house_of(ctx)
     if recipe_id is not None:
         known_id(recipe_id)
+    require(consent)
+    house = house_of(ctx)
     started = jobs.start_round(
         recipe_id, base_url=base_url, model=model, quick=quick, **house.target()
     )
@@ -101,16 +111,38 @@ async def get_job(
     """
     deadline = time.monotonic() + wait_s
     first = job = await read(job_id, log_lines)
-    said = ""
+    told = Told(ctx)
     while job.state == "running" and job.step == first.step and time.monotonic() < deadline:
-        if job.message != said:
-            said = job.message
-            done = job.percent if job.percent is not None else float(len(job.steps))
-            total = 100.0 if job.percent is not None else None
-            await ctx.report_progress(done, total, f"{job.step}: {said}"[:200])
+        await told.tell(job)
         await anyio.sleep(POLL_S)
         job = await read(job_id, log_lines)
     return showing.job(job)
+
+
+class Told:
+    """What a client was told of a job's progress while it waits, where it asked for that."""
+
+    def __init__(self, ctx: Ctx) -> None:
+        self.ctx = ctx
+        self.said = ""
+        self.at = -1.0
+        self.when = 0.0
+
+    async def tell(self, job: "Job") -> None:
+        """Tell what is new, and every few seconds that it goes on; the count always grows.
+
+        Source: the specification wants each ``progress`` above the last. Some clients wait longer
+        for a call that reports progress.
+        """
+        if job.message == self.said and time.monotonic() - self.when < TELL_EVERY_S:
+            return
+        from sparkrecipes.operations.walk import STEPS
+
+        done = len(job.steps) + (job.percent or 0.0) / 100
+        self.said, self.when = job.message, time.monotonic()
+        self.at = max(done, self.at + LEAST_PROGRESS)
+        total = None if job.kind == "round" else float(len(STEPS))
+        await self.ctx.report_progress(self.at, total, f"{job.step}: {job.message}"[:200])
 
 
 async def read(job_id: str, log_lines: int) -> "Job":
@@ -139,6 +171,6 @@ def stop_server(
 
     Needs the person's yes. Weights and images stay.
     """
-    known_id(name)
+    known_id(name, "name")
     require(consent)
     return showing.stopped(operations.stop(name))

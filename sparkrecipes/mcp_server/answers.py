@@ -25,16 +25,32 @@ def slim(schema: dict[str, Any]) -> None:
 
 def slim_property(value: dict[str, Any]) -> dict[str, Any]:
     """Return a property's schema without its title, its null and its default."""
-    kept = {k: v for k, v in value.items() if k not in ("title", "default")}
+    # Lengths are still held by the server; no model writes by them, and some hosts refuse them.
+    kept = {k: v for k, v in value.items() if k not in ("title", "default", "maxLength")}
     choices = [c for c in kept.get("anyOf", ()) if c.get("type") != "null"]
     if len(choices) == 1:
         kept.pop("anyOf")
-        kept = {**choices[0], **kept}
+        kept = {**slim_property(choices[0]), **kept}
     if isinstance(kept.get("additionalProperties"), dict):
         kept["additionalProperties"] = slim_property(kept["additionalProperties"])
+        # A mixture of plain values says nothing.
+        if "anyOf" in kept["additionalProperties"]:
+            kept.pop("additionalProperties")
     if kept.get("prefixItems"):
         kept = {"type": "array", "items": kept["prefixItems"][0]}
     return kept
+
+
+def or_error(schema: dict[str, Any] | None) -> None:
+    """Let a tool's output schema take an error too: some clients hold errors to it as well.
+
+    Source: ``callTool`` of @modelcontextprotocol/sdk 1.32 checks a structure even where ``isError``
+    is set, and throws it away where it does not match.
+    """
+    if schema is None:
+        return
+    schema["properties"].setdefault("error", {"type": "object"})
+    schema["anyOf"] = [{"required": schema.pop("required")}, {"required": ["error"]}]
 
 
 class Answer(BaseModel):

@@ -18,6 +18,7 @@ from pydantic import BaseModel, Field
 
 from sparkrecipes.errors import Refused
 from sparkrecipes.mcp_server.house import house_of
+from sparkrecipes.mcp_server.reading import known_id
 from sparkrecipes.mcp_server.wording import clip
 
 WAIT_S = 50.0
@@ -55,10 +56,27 @@ async def stop_consent(name: str, ctx: Ctx) -> Elicit[Consent] | Consent:
     """Ask whether a server may be stopped.
 
     Raises:
+        BadArguments: It can be no server's name.
         Refused: Nobody answered.
     """
+    known_id(name, "name")
+    return await question(ctx, f"Stop and remove the model server {name!r}? Its weights stay.")
+
+
+async def round_consent(base_url: str | None, quick: bool, ctx: Ctx) -> Elicit[Consent] | Consent:
+    """Ask whether a machine other than this one may be loaded; a server on this host may.
+
+    Raises:
+        Misuse: It is no address.
+        Refused: Nobody answered.
+    """
+    from sparkrecipes.jobs.addresses import checked_url, is_this_host
+
+    if base_url is None or is_this_host(checked_url(base_url)):
+        return Consent(ok=True)
+    minutes = "2 minutes" if quick else "30 minutes"
     return await question(
-        ctx, f"Stop and remove the model server {clip(name, 120)!r}? Its weights stay."
+        ctx, f"Load the server at {clip(base_url, 200)} with a standard round, about {minutes}?"
     )
 
 

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from sparkrecipes.schema.serving import Command, ServerList, Stopped
 
 GIB = 2**30
+MOST_ENV = 40
+LONGEST_COMMAND = 2400
+"""Characters of a plan's command: the longest of the catalog has half of them."""
 
 
 def gib(value: int) -> float:
@@ -103,9 +106,9 @@ def recipe(found: RecipeDetail, command: Command | None) -> answers.RecipeAnswer
         doubtful=list(seen.doubtful) or None,
         notes=notes,
         flags=clipped(made.flags, 40) if full else None,
-        env={k: clip(v) for k, v in made.env.items()} or None if full else None,
+        env={k: clip(v) for k, v in list(made.env.items())[:MOST_ENV]} or None if full else None,
         weights=repos(made) if full else None,
-        command=command.shell if command else None,
+        command=shown_command(command.shell, 4 * LONGEST_COMMAND) if command else None,
         sources=clipped(found.sources, 8) if full else None,
         next=f'call check_recipe(recipe_id="{made.id}"), then plan_install(recipe_id="{made.id}")',
     )
@@ -186,7 +189,7 @@ def checked(report: CheckReport) -> answers.Checked:
     return answers.Checked(
         verdict=report.verdict,
         subject=recipe_id,
-        problems=problems[:10],
+        problems=problems,
         ok=sorted({f.check for f in report.findings if f.level == "ok"}),
         next=steps[report.verdict],
     )
@@ -228,8 +231,8 @@ def machine(host: HostReport) -> answers.Checked:
         problems=problems,
         ok=["docker"] if docker.state == "ok" else [],
         machine=facts,
-        next="call search_recipes(use_case=...); where this is no Spark, plan_install with "
-        "rehearse=true walks the whole way with a simulated server",
+        next="call search_recipes(use_case=...); where this is no Spark, "
+        "plan_install(recipe_id=..., rehearse=true) walks the whole way with a simulated server",
     )
 
 
@@ -253,9 +256,16 @@ def planned(plan: InstallPlan) -> answers.Planned:
         blockers=clipped(map(as_tools, plan.blockers), 4, 160),
         unknowns=clipped(map(as_tools, plan.unknowns), 3, 160),
         warnings=clipped(map(as_tools, plan.warnings), 5, 160),
-        command=plan.command,
+        command=shown_command(plan.command, LONGEST_COMMAND),
         next=ours(plan.next, 300),
     )
+
+
+def shown_command(shell: str, longest: int) -> str:
+    """Return a command whole; a part of it would be another command."""
+    if len(shell) <= longest:
+        return shell
+    return f"too long to show here ({len(shell):,} characters): have the person look at it"
 
 
 def job(found: Job) -> answers.JobAnswer:
@@ -331,7 +341,7 @@ def job_list(found: JobList) -> answers.Jobs:
         answers.JobRow(
             job_id=job.id,
             kind=job.kind,
-            subject=job.subject,
+            subject=clip(job.subject, 120),
             state=job.state,
             step=job.step or None if job.state == "running" else None,
             started_at=job.started_at[:19],
@@ -355,7 +365,7 @@ def servers(found: ServerList) -> answers.Servers:
             restarts=server.restarts,
             started_at=server.started_at[:19] if server.started_at else None,
         )
-        for server in found.servers[:20]
+        for server in found.servers
     ]
     if not rows:
         return answers.Servers(servers=[], next="none of ours: call search_recipes(use_case=...)")
@@ -386,7 +396,7 @@ def diagnosed(found: DiagnosisReport, lines: Sequence[str]) -> answers.Diagnosed
             confidence=one.confidence,
             evidence=clip(one.evidence),
         )
-        for one in found.diagnoses[:3]
+        for one in found.diagnoses
     ]
     first = clip(found.first_error) if found.first_error else None
     return answers.Diagnosed(
@@ -394,7 +404,7 @@ def diagnosed(found: DiagnosisReport, lines: Sequence[str]) -> answers.Diagnosed
         causes=causes,
         first_error=first,
         log=None if causes else quoted(lines, 8),
-        next="apply one remedy that the person allowed, then plan_install again"
+        next="apply one remedy that the person allowed, then plan_install(recipe_id=...) again"
         if causes
         else "no known cause: that is no all-clear; show the person first_error and the log",
     )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import partial
+from typing import Any
 
 from sparkrecipes.diagnosis import redact
 
@@ -65,6 +66,40 @@ def filled(written: str, found: re.Match[str]) -> str:
     if subject in PLACEHOLDERS:
         call = call.replace(f'"{subject}"', "...")
     return f"call {call}" if found[1] else call
+
+
+def without_tools(value: Any, missing: Collection[str]) -> Any:
+    """Put commands in place of the tools that a server does not have, in what is to be done next.
+
+    Args:
+        value: The facts of an answer.
+        missing: Names of tools that it does not have.
+    """
+    if isinstance(value, dict):
+        return {
+            key: as_commands(item, missing)
+            if key in ("next", "repair") and isinstance(item, str)
+            else without_tools(item, missing)
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        return [without_tools(item, missing) for item in value]
+    return value
+
+
+def as_commands(text: str, missing: Collection[str]) -> str:
+    """Put commands, for the person to run, in place of calls of some tools."""
+    for command, written in CALLS:
+        if written.partition("(")[0] in missing:
+            call = re.escape(written).replace('"ID"', r'(?:"([^"]*)"|\.\.\.)')
+            text = re.sub(f"(call )?{call}", partial(run_instead, command), text)
+    return text
+
+
+def run_instead(command: str, found: re.Match[str]) -> str:
+    """Write a command in place of a call that was found."""
+    who = "the person may run: " if found[1] else ""
+    return f"{who}sparkrecipes {command.replace('ID', found[2] or 'RECIPE')}"
 
 
 def clip(text: str, longest: int = LONGEST) -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sparkrecipes.operations.importation import import_recipe
     from sparkrecipes.operations.installation import install
     from sparkrecipes.operations.launching import launch
+    from sparkrecipes.operations.pinning import pin_recipe
     from sparkrecipes.operations.preflight import check_image, check_recipe, render_command
     from sparkrecipes.operations.readiness import wait_until_ready
     from sparkrecipes.operations.recipes import (
@@ -64,6 +65,7 @@ __all__ = [
     "list_recipes",
     "list_rounds",
     "list_servers",
+    "pin_recipe",
     "probe_machine",
     "recommend",
     "rehearse",
@@ -80,6 +82,7 @@ __all__ = [
 MODULES = {
     "recipes": ("list_recipes", "get_recipe", "get_evidence", "validate_recipe"),
     "importation": ("import_recipe",),
+    "pinning": ("pin_recipe",),
     "recommending": ("recommend",),
     "sizing": ("estimate_memory",),
     "servers": (

@@ -10,6 +10,8 @@ import socket
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as TooLate
+from contextlib import suppress
+from functools import partial
 from threading import Thread
 from typing import Any, TypeVar
 
@@ -90,6 +92,11 @@ def gather(
             if recipe.image.local_build
             else pool.submit(inspect_recipe_image, space, recipe, registry_timeout_s)
         )
+        tag = None
+        if image and recipe.image.digest:
+            named = recipe.image.reference
+            tag = pool.submit(inspect_image, space, named, registry_timeout_s)
+        heads = pool.submit(branch_heads, space, recipe) if ask_hub else None
         hub = pool.submit(hub_facts, space, recipe) if ask_hub else None
         docker = docker_facts(pool, recipe, port, image)
         return CheckFacts(
@@ -100,6 +107,8 @@ def gather(
             estimate=fit_recipe(space, recipe, context_tokens, users),
             live=live.result() if live else None,
             image=image.result() if image else None,
+            image_tag=tag.result() if tag else None,
+            heads=heads.result() if heads else {},
             weights=cached(recipe.weights),
             drafter=cached(recipe.drafter),
             port=port,
@@ -112,6 +121,23 @@ def gather(
             **docker,
             **(hub.result() if hub else {}),
         )
+
+
+def branch_heads(space: Workspace, recipe: Recipe) -> dict[str, str]:
+    """Ask the Hub what commit ``main`` is now, of each repository that is pinned.
+
+    Returns:
+        Commits by repository; one that nobody answered for is left out.
+    """
+    if space.offline or downloads.hub_is_offline():
+        return {}
+    found = {}
+    for _, source in downloads.sources(recipe):
+        if source.revision:
+            with suppress(SparkRecipesError):
+                ask = partial(downloads.commit_of, recipe.id, source.repo)
+                found[source.repo] = within(HUB_TIMEOUT_S, ask)
+    return found
 
 
 def docker_facts(

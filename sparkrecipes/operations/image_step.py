@@ -50,9 +50,17 @@ def checked_image(space: Workspace, wanted: Launch) -> ImageReport:
     """Ask the registry for the image: the digest that the recipe pins, else what its tag is now.
 
     Raises:
-        Refused: The registry says that the image does not run on this machine's platform.
+        Refused: The registry says that the image does not run on this machine's platform, or no
+            longer has the pinned one.
     """
     seen = inspect_recipe_image(space, wanted.recipe)
+    pinned = wanted.recipe.image.digest
+    if pinned and seen.state == "missing" and not wanted.force:
+        raise Refused(
+            f"the image is pinned to {pinned}, and its registry does not have that any more",
+            code="pin_gone",
+            repair=f"take what the tag is now: sparkrecipes pin {wanted.recipe.id}",
+        )
     if seen.platform_ok is False and not wanted.force:
         raise Refused(seen.reason, code="wrong_platform", repair=seen.repair)
     return seen

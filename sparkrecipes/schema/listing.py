@@ -7,6 +7,7 @@ from typing import Literal
 from sparkrecipes.schema.base import Capability, Frozen, Id, Text
 from sparkrecipes.schema.contradiction import EvidenceView
 from sparkrecipes.schema.evidence import Caveat, EvidenceRow, FigureName, Figures
+from sparkrecipes.schema.findings import Problem
 from sparkrecipes.schema.memory import EstimatedSpeed
 from sparkrecipes.schema.recipe import Recipe, Speculative
 
@@ -31,6 +32,10 @@ class RecipeSummary(Frozen):
     caveats: tuple[Text, ...]
     status: RecipeStatus
     """Follows from the evidence and from what is known not to run."""
+    origin: Literal["catalog", "user"] = "catalog"
+    """Whether it is a file of the user's own folder."""
+    shadows: bool = False
+    """Whether it hides a shipped recipe of the same id."""
     known_from: tuple[Id, ...] = ()
     """Evidence sets that measured nearly this configuration, by another method."""
     estimated: EstimatedSpeed | None = None
@@ -46,6 +51,8 @@ class RecipeList(Frozen):
     """Further recipes: not measured by the standard round, known from other publications."""
     note: str = ""
     """What is left out, and how to see it."""
+    left_out: tuple[Problem, ...] = ()
+    """What is wrong with files of the user's own folder that are left out."""
 
 
 class PublishedRow(Frozen):
@@ -67,3 +74,7 @@ class RecipeDetail(Frozen):
     sources: tuple[Text, ...]
     evidence: EvidenceView | None = None
     """Everything published of its model, where that was asked for."""
+    file: Text | None = None
+    """The file, where it is of the user's own folder."""
+    lock: Text | None = None
+    """The lock whose digest and commits it is shown with."""

@@ -62,11 +62,12 @@ def facts(result: Any) -> dict[str, Any]:
 
 
 def fault(result: Any) -> dict[str, str]:
-    """Return the error of an answer that is one: text alone, for clients check a structure."""
+    """Return the error of an answer that is one; its text must say the same."""
     assert result.is_error, result.content[0].text
-    assert result.structured_content is None
-    error: dict[str, str] = json.loads(result.content[0].text)["error"]
-    assert {"code", "message", "repair"} == set(error)
+    assert result.structured_content == json.loads(result.content[0].text)
+    assert ["error"] == list(result.structured_content)
+    error: dict[str, str] = result.structured_content["error"]
+    assert {"code", "message", "repair"} == set(error) - {"parameter"}
     return error
 
 
