@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -114,6 +115,25 @@ def test_a_missing_size_is_asked_for_again_sooner() -> None:
         sizes.lifetime({"size_bytes": None}),
     )
     assert sizes.MISSING_S < sizes.KEPT_S
+
+
+def test_a_name_that_is_not_resolved_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A resolver may hang for half a minute, which no client's timeout bounds; one answer stays."""
+    hung = Event()
+
+    def fetch(repo: str) -> dict[str, Any] | None:
+        """Stand for the client: of one repository it hears, of the other never."""
+        if repo == "owner/hung":
+            hung.wait(20)
+            return None
+        return {"size_bytes": 7, "source": "a test"}
+
+    monkeypatch.setattr(sizes, "fetch_size", fetch)
+    monkeypatch.setattr(sizes, "PATIENCE_S", 0.2)
+    found = sizes.fetch_sizes(["owner/hung", "owner/quick"], 1.0)
+    hung.set()
+    assert {"owner/quick", sizes.UNREACHED} == set(found)
+    assert 7 == found["owner/quick"]["size_bytes"]
 
 
 def test_a_strange_repository_without_a_network_is_unknown(tmp_path: Path) -> None:

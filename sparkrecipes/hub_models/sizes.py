@@ -12,8 +12,8 @@ import json
 import os
 import time
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Thread
 from typing import Any, NamedTuple
 
 from sparkrecipes.hub_models.repository import REPO, is_weights
@@ -32,6 +32,9 @@ UNREACHED_S = 600
 """How long a Hub that was not reached is not asked again."""
 
 TIMEOUT_S = 3.0
+PATIENCE_S = 5.0
+"""For connecting and answering, and for all of it."""
+
 UNREACHED = "unreached"
 DEFAULT_ENDPOINT = "https://huggingface.co"
 TRUE_WORDS = ("1", "ON", "YES", "TRUE")
@@ -66,13 +69,27 @@ def file_sizes(repos: Iterable[str]) -> dict[str, FileSize]:
 
 
 def fetch_sizes(repos: list[str], now: float) -> Entries:
-    """Ask the Hub's own client, all at once; one failed connection marks the Hub as unreached."""
-    with ThreadPoolExecutor(len(repos)) as pool:
-        answers = list(pool.map(fetch_size, repos))
-    found: Entries = {
-        repo: {"at": now, **answer} for repo, answer in zip(repos, answers, strict=True) if answer
-    }
-    if any(answer is None for answer in answers):
+    """Ask the Hub's own client, all at once; one failed connection marks the Hub as unreached.
+
+    Nobody waits longer than ``PATIENCE_S``, even where the name of the Hub is not resolved, which
+    no timeout of a client bounds.
+    """
+    import huggingface_hub  # noqa: F401 (once, not in each thread)
+
+    answers: dict[str, Entry | None] = {}
+
+    def ask(repo: str) -> None:
+        answers[repo] = fetch_size(repo)
+
+    threads = [Thread(target=ask, args=(repo,), daemon=True) for repo in repos]
+    deadline = time.monotonic() + PATIENCE_S
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(deadline - time.monotonic(), 0.0))
+    seen = dict(answers)
+    found = {repo: {"at": now, **answer} for repo, answer in seen.items() if answer}
+    if any(seen.get(repo) is None for repo in repos):
         found[UNREACHED] = {"at": now}
     return found
 
