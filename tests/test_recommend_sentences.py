@@ -138,7 +138,11 @@ def test_languages_licences_engines(text: str, wish: dict[str, Any]) -> None:
         ("open source agents", "agents"),
         ("código abierto para agentes", "para agentes"),
         ("razonamiento con 50 GB libres ahora", "razonamiento con"),
-        ("4 users at once", ""),
+        ("4 users at once", "users"),
+        ("five developers", "developers"),
+        ("a small team of 5 developers", "a team of developers"),
+        ("un equipo pequeño de 5 programadores", "un equipo de programadores"),
+        ("a small model for 3 people", "a small model for people"),
     ],
 )
 def test_what_was_read_is_not_read_again(text: str, rest: str) -> None:

@@ -49,12 +49,16 @@ AT_ONCE = (
 """Two uses at once; after a number of users it says nothing more."""
 
 USERS = re.compile(
-    rf"\b{_NUMBER}(?: (?:concurrent|simultaneous|active|other|solo|single))? (?:{_PEOPLE})\b"
+    rf"\b{_NUMBER}(?: (?:concurrent|simultaneous|active|other|solo|single))? "
+    rf"(?P<who>{_PEOPLE})\b"
     rf"(?: (?:{AT_ONCE}))?"
 )
 CLASS_OF = re.compile(
     rf"\b(?:class|classroom|team|group|clase|aula|equipo|grupo) (?:of|de) {_NUMBER}\b"
 )
+_GROUP = "team|class|classroom|group|office|company|equipo|clase|aula|grupo|oficina|empresa"
+SIZED_GROUP = re.compile(rf"\b(?:small|pequen[oa]) (?=(?:{_GROUP})\b)|\b({_GROUP}) pequen[oa]\b")
+"""A small team is few people, not a small model."""
 K_BY_USERS = re.compile(r"\b(\d+(?:\.\d+)?)(k|m) ?x ?(\d+)\b")
 CONTEXT = re.compile(
     r"\b(?:(\d+(?:\.\d+)?|un|one) ?(k|m|mil|thousand|millones|million|millon)"
@@ -148,13 +152,17 @@ def _take(pattern: re.Pattern[str], text: str) -> tuple[str, re.Match[str] | Non
 
 
 def _users(text: str) -> tuple[str, Found]:
+    text = SIZED_GROUP.sub(lambda match: match[1] or "", text)
     rest, match = _take(K_BY_USERS, text)
     if match:
         return rest, {"context_tokens": _tokens(match[1], match[2]), "users": int(match[3])}
-    for pattern in (USERS, CLASS_OF):
-        rest, match = _take(pattern, text)
-        if match and (count := _number(match[1])) > 0:
-            return rest, {"users": count}
+    match = USERS.search(text)
+    if match and (count := _number(match[1])) > 0:
+        # Who they are may say what for: five developers are users, and about code.
+        return f"{text[: match.start()]}{match['who']}, {text[match.end() :]}", {"users": count}
+    rest, match = _take(CLASS_OF, text)
+    if match and (count := _number(match[1])) > 0:
+        return rest, {"users": count}
     return text, {}
 
 

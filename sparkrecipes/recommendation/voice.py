@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from string import Formatter
+from typing import Any
 
 from sparkrecipes.schema.recommendation import Language
 
@@ -306,9 +308,20 @@ OR: dict[Language, str] = {"en": " or ", "es": " o "}
 NOR: dict[Language, str] = {"en": " or ", "es": " ni "}
 
 
+class _SpanishNumbers(Formatter):
+    """Write thousands apart with a space: a comma is a decimal sign in Spanish."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        told = str(super().format_field(value, format_spec))
+        return told.replace(",", " ") if format_spec == "," else told
+
+
 def say(tongue: Language, key: str, *values: object, **named: object) -> str:
     """Write a sentence of the answer."""
-    return SENTENCES[key][tongue == "es"].format(*values, **named)
+    english, spanish = SENTENCES[key]
+    if tongue == "es":
+        return _SpanishNumbers().format(spanish, *values, **named)
+    return english.format(*values, **named)
 
 
 def word(table: dict[str, tuple[str, str]], key: str, tongue: Language) -> str:
