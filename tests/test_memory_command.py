@@ -299,6 +299,13 @@ def test_every_number_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
     lines = {line["number"]: line for line in answer["explain"]}
     for name, pair in answer["bounds"].items():
         assert pair == [lines[f"bounds.{name}"]["low"], lines[f"bounds.{name}"]["high"]]
+    for name, pair in answer["overhead_parts"].items():
+        assert pair == [
+            lines[f"overhead_parts.{name}"]["low"],
+            lines[f"overhead_parts.{name}"]["high"],
+        ]
+    peak = answer["first_start"]["peak_bounds"]
+    assert peak == [lines["first_start.peak_bounds"][side] for side in ("low", "high")]
     for name in (
         "kv_bytes_per_token",
         "max_users_at_context",

@@ -18,6 +18,12 @@ LAYOUT = "vLLM 0.20 to 0.32: v1/core/kv_cache_utils.py, v1/kv_cache_interface.py
 STARTUP = "vLLM 0.32: v1/worker/utils.py, request_memory; pull request 35356"
 LOGS = "overheads of nine start-up logs: docs/memory.md"
 OURS = "docs/memory.md"
+PART_SOURCES = {
+    "cuda_graphs_bytes": "start-up logs (0.22 to 2.44 GiB) and vLLM's own message (1 to 3 GiB)",
+    "held_block_bytes": LAYOUT,
+    "encoder_bytes": "the cache that --language-model-only gained on one machine: docs/memory.md",
+}
+"""Where a part of the overhead has another source than the logs."""
 
 
 def explain(request: FitRequest, machine: Machine, answer: MemoryEstimate) -> tuple[Explained, ...]:
@@ -164,7 +170,16 @@ def overhead_parts(need: Need, answer: MemoryEstimate) -> Iterator[Explained]:
     """Explain what the overhead is made of, and the peak of a first start."""
     for name, part in need.overhead.parts.items():
         pair = answer.overhead_parts[name]
-        yield entry(f"overhead_parts.{name}", pair, "bytes", part.reason, LOGS)
+        yield entry(
+            f"overhead_parts.{name}", pair, "bytes", part.reason, PART_SOURCES.get(name, LOGS)
+        )
+    yield entry(
+        "overhead_parts.shared_memory_bytes",
+        answer.overhead_parts["shared_memory_bytes"],
+        "bytes",
+        "what may be written of --shm-size, outside of the engine's fraction",
+        OURS,
+    )
     peak = answer.first_start
     if peak:
         yield entry(
