@@ -67,7 +67,8 @@ def measured(llamacpp: str) -> tuple[dict[str, Any], dict[str, float], dict[str,
     """
     before = counters(llamacpp)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(standard_round, "QUICK_S", 900.0)
+        patch.setattr(standard_round, "QUICK_S", 1800.0)
+        patch.setattr(standard_round, "QUICK_FIRST_S", 900.0)
         data = run_round(llamacpp, "", quick=True, users=2)
     return data, before, counters(llamacpp)
 
