@@ -1536,6 +1536,8 @@ class StandardRound:
         """Closed loop: each user sends its next request when its last one has ended."""
         unfit = {row["workload"] for row in self.data["varied"] if row["state"] == "not_supported"}
         prompts = [(k, prompt) for k, prompt in varied_prompts().items() if k not in unfit]
+        if not prompts:
+            return
         done: list[tuple[str, Answer]] = []
         before, over, seconds = self.watch.mark(), threading.Event(), minutes * 60
         start = clock()

@@ -220,3 +220,21 @@ def test_the_command_takes_a_ladder_of_users(capsys: pytest.CaptureFixture[str])
     assert [1, 2, 4, 8, 16] * 3 == [step.users for step in school.users_curve]
     for bad in ("0", "1,x", "1,"):
         assert 2 == main(["round", *at, "--users", bad])
+
+
+def test_a_context_that_holds_no_prompt_at_all_ends_the_round(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Nothing fits 200 tokens: not supported, not failed, and no thread dies with a traceback."""
+    refusal = "This model's maximum context length is 200 tokens"
+
+    def chat(request: Request) -> Script:
+        if request.body["max_tokens"] > 300:
+            return page({"error": {"message": refusal}}, "400 Bad Request")
+        return answer(80, prompt=len(request.prompt) // 3)
+
+    data, _ = measure(Engine(chat, context=300), sustained_minutes=0.02)
+    assert {"not_supported"} == {row["state"] for row in data["varied"]}
+    assert data["sustained"] is None
+    assert 0 == data["stability"]["failed"]
+    assert "" == capfd.readouterr().err
