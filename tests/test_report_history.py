@@ -240,8 +240,16 @@ def test_ctrl_c_keeps_what_was_measured_and_says_so() -> None:
     assert json.loads(Path(row.file).read_text())["single"]["n"] == 2
 
 
-def test_a_round_that_left_nothing_is_said() -> None:
-    """Killed before its first request: no row, and a line that says so."""
+def test_misuse_is_no_round() -> None:
+    """Options that cannot be used leave no file and no line."""
+    with pytest.raises(Misuse):
+        ops.run_round(base_url="http://127.0.0.1:9", sustained_minutes=-1.0)
+    assert ((), ()) == (ops.list_rounds().rows, ops.list_rounds().warnings)
+    assert [] == list(rounds_folder().iterdir())
+
+
+def test_a_round_whose_file_is_gone_is_said() -> None:
+    """It has no end in the journal, and its file was removed: no row, and a line that says so."""
     note_round(rounds_folder() / "20261201T100000-endpoint.json")
     history = ops.list_rounds()
     assert ((), True) == (history.rows, "left nothing" in history.warnings[0])

@@ -103,9 +103,7 @@ def run_round(
     server = None if base_url or recipe is None else require_server(recipe, space.catalog)
     endpoint = endpoint_of(space, base_url or (server.base_url if server else None))
     gpu = GpuClock(here=endpoint.local and not simulated)
-    keeper = RoundKeeper.begin(chosen.id if chosen else "endpoint", space, gpu)
-    if keeper.trouble and progress:
-        progress(f"warning: {keeper.trouble}")
+    keeper = RoundKeeper.of(chosen.id if chosen else "endpoint", space, gpu, progress)
     try:
         with gpu:
             data = standard_round.run_round(

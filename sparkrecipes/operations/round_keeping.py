@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +14,7 @@ from sparkrecipes.operations.round_journal import note_round
 from sparkrecipes.operations.workspace import Workspace
 
 
-@dataclass(frozen=True)
+@dataclass
 class RoundKeeper:
     """Saves a round as it comes, with what is known of the machine beside it.
 
@@ -22,28 +22,36 @@ class RoundKeeper:
         path: The round's own file.
         space: The target, and whether this host is it.
         gpu: What samples the GPU meanwhile.
-        trouble: Why the journal could not be written; nothing where it could.
+        say: Told where the journal cannot be written.
+        begun: Whether the journal holds the round's beginning.
     """
 
     path: Path
     space: Workspace
     gpu: GpuClock
-    trouble: str
+    say: Callable[[str], None]
+    begun: bool = False
 
     @classmethod
-    def begin(cls, subject: str, space: Workspace, gpu: GpuClock) -> RoundKeeper:
-        """Name the file of a round that begins now, and note it in the journal.
+    def of(
+        cls, subject: str, space: Workspace, gpu: GpuClock, say: Callable[[str], None] | None
+    ) -> RoundKeeper:
+        """Name the file of a round that begins now.
 
         Raises:
             Misuse: Rounds cannot be kept in the user's data folder.
         """
         path = round_path(datetime.now(UTC).isoformat(timespec="seconds"), subject)
         require_folder(path)
-        return cls(path, space, gpu, note_round(path))
+        return cls(path, space, gpu, say or (lambda _: None))
 
     def save(self, data: Mapping[str, Any]) -> None:
-        """Save the round as it stands."""
+        """Save the round as it stands; the journal knows of it from its first request on."""
         save_round(self.path, self.whole(data))
+        if not self.begun:
+            self.begun = True
+            if trouble := note_round(self.path):
+                self.say(f"warning: {trouble}")
 
     def end(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """Save the round and note its end; return it whole."""
