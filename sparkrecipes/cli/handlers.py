@@ -138,6 +138,7 @@ def command(options: Namespace) -> BaseModel:
         bind=options.bind,
         format=options.format,
         gpu_memory_utilization=options.gpu_memory_utilization,
+        nodes=options.nodes,
         **places(options, "catalog", "machine"),
     )
 

@@ -316,7 +316,17 @@ def bind(parser: Parser) -> None:
 
 def format_(parser: Parser) -> None:
     """How the command is written."""
-    parser.add_argument("--format", choices=["docker", "compose", "systemd"], default="docker")
+    parser.add_argument(
+        "--format",
+        choices=["docker", "compose", "systemd", "sparkrun", "kubernetes"],
+        default="docker",
+    )
+    parser.add_argument(
+        "--nodes",
+        type=count,
+        metavar="N",
+        help="machines, for sparkrun (default 2) and kubernetes (default 1)",
+    )
 
 
 def force(parser: Parser) -> None:

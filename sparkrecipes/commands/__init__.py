@@ -8,6 +8,8 @@ from typing import Literal
 
 from sparkrecipes.commands.addresses import base_url, is_exposed, published_address
 from sparkrecipes.commands.arguments import Settings, engine_arguments
+from sparkrecipes.commands.cluster import FORMATS as CLUSTER_FORMATS
+from sparkrecipes.commands.cluster import ClusterRequest, chosen_nodes, render_cluster
 from sparkrecipes.commands.compose import compose_text
 from sparkrecipes.commands.container import (
     CATALOG_LABEL,
@@ -66,6 +68,8 @@ def render(
     gpu_memory_utilization: float | None,
     set_env: Collection[str] = (),
     catalog_version: str,
+    nodes: int | None = None,
+    weights_bytes: int | None = None,
 ) -> Command:
     """Write the command that starts a recipe on a machine; nothing is read and nothing is run.
 
@@ -73,7 +77,8 @@ def render(
         recipe: What to serve.
         engine: How its settings reach the engine.
         machine: Where it runs.
-        format: ``docker``, ``compose`` or ``systemd``; ``argv`` is docker's in each.
+        format: ``docker``, ``compose`` or ``systemd``, whose ``argv`` is docker's; or ``sparkrun``
+            or ``kubernetes``, whose ``argv`` starts what the text describes.
         port: On the host.
         bind: Address of the host that the port is published on.
         image_digest: Digest to run instead of the tag.
@@ -85,16 +90,33 @@ def render(
         gpu_memory_utilization: Fraction of the memory; None leaves it to the engine.
         set_env: Names of the variables that are set where the command will run.
         catalog_version: Which catalog the recipe is of; a label says so.
+        nodes: How many machines; None: one, and two for sparkrun.
+        weights_bytes: Room that the weights take at most, for the volume of ``kubernetes``.
 
     Raises:
         Misuse: A format, port or address that cannot be.
         CatalogError: A value of the recipe that could smuggle in an option or a secret.
     """
+    chosen = format if format in CLUSTER_FORMATS else chosen_format(format)
+    wanted = chosen_nodes(chosen, nodes)
+    settings = Settings(context_tokens, users, gpu_memory_utilization)
+    if format in CLUSTER_FORMATS:
+        request = ClusterRequest(
+            recipe=recipe,
+            engine=engine,
+            machine=machine,
+            settings=settings,
+            image=image_of(recipe, image_digest),
+            nodes=wanted,
+            port=port,
+            bind=bind,
+            weights_bytes=weights_bytes,
+        )
+        return render_cluster(request, format)
     chosen = chosen_format(format)
     target = placed(recipe.weights, weights, engine, cache_root)
     draft = placed(recipe.drafter, drafter, engine, cache_root)
     places = tuple(place for place in (target, draft) if place)
-    settings = Settings(context_tokens, users, gpu_memory_utilization)
     arguments = engine_arguments(recipe, engine, target, draft, settings)
     address = f"{published_address(bind, port)}:{engine.container_port}"
     container = build(
@@ -129,4 +151,5 @@ def chosen_format(name: str) -> Format:
     for known in WRITERS:
         if known == name:
             return known
-    raise Misuse(f"there is no format {name!r}", repair=f"use one of: {', '.join(WRITERS)}")
+    formats = (*WRITERS, *CLUSTER_FORMATS)
+    raise Misuse(f"there is no format {name!r}", repair=f"use one of: {', '.join(formats)}")

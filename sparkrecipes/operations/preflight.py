@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from sparkrecipes import commands, weights_cache
 from sparkrecipes.catalog import Catalog
 from sparkrecipes.checks import check
+from sparkrecipes.commands.cluster import DEFAULT_NODES
+from sparkrecipes.commands.cluster import FORMATS as CLUSTER_FORMATS
 from sparkrecipes.errors import Misuse
 from sparkrecipes.operations.gathering import (
     DEFAULT_PORT,
@@ -132,6 +134,7 @@ def render_command(
     bind: str = LOOPBACK,
     format: str = "docker",
     gpu_memory_utilization: float | None = None,
+    nodes: int | None = None,
     catalog: Catalog | Place = None,
     machine: Place = None,
 ) -> Command:
@@ -139,6 +142,18 @@ def render_command(
 
     For other settings than measured the memory fraction is the larger of the recipe's and the
     smallest that serves them, and a warning says so; ``gpu_memory_utilization`` goes before both.
+
+    Args:
+        recipe: A recipe id or file.
+        context_tokens: Longest sequence; None: as measured.
+        users: Sequences at once; None: as measured.
+        port: On this host; for ``kubernetes`` the port of the Service.
+        bind: Address to listen on.
+        format: ``docker``, ``compose``, ``systemd``, ``sparkrun`` or ``kubernetes``.
+        gpu_memory_utilization: Fraction of the memory; None: the recipe's, or what serves it.
+        nodes: How many machines, for the last two; None: two for sparkrun, one for kubernetes.
+        catalog: Where recipes come from.
+        machine: The target.
 
     Raises:
         UnknownId: No recipe has that id.
@@ -153,11 +168,37 @@ def render_command(
         bind,
         gpu_memory_utilization=gpu_memory_utilization,
     )
-    return command_for(space, wanted, format=format)
+    command = command_for(space, wanted, format=format, nodes=nodes)
+    if format in CLUSTER_FORMATS and (nodes or DEFAULT_NODES[format]) > 1:
+        warned = (*incidents(space), *command.warnings)
+        return command.model_copy(update={"warnings": warned})
+    return command
+
+
+def incidents(space: Workspace) -> tuple[str, ...]:
+    """Tell what is known to have gone wrong on several machines."""
+    found = (entry for entry in space.catalog.does_not_run if entry.kind == "cluster")
+    return tuple(
+        f"known not to run: {entry.title}: {entry.why}"
+        + (f" Instead: {entry.remedy}" if entry.remedy else "")
+        for entry in found
+    )
+
+
+def weights_room(space: Workspace, wanted: Launch) -> int | None:
+    """Return the room that target and drafter take at most; None where nobody knows."""
+    estimate = fit_recipe(space, wanted.recipe, wanted.context_tokens, wanted.users)
+    bounds = [estimate.bounds.get(name) for name in ("weights_bytes", "drafter_bytes")]
+    return sum(bound[1] for bound in bounds if bound) if bounds[0] else None
 
 
 def command_for(
-    space: Workspace, wanted: Launch, *, format: str = "docker", image_digest: str | None = None
+    space: Workspace,
+    wanted: Launch,
+    *,
+    format: str = "docker",
+    image_digest: str | None = None,
+    nodes: int | None = None,
 ) -> Command:
     """Render a recipe's command with what is known here: cached weights and a checked digest."""
     recipe = wanted.recipe
@@ -178,6 +219,8 @@ def command_for(
         gpu_memory_utilization=fraction,
         set_env=frozenset(os.environ),
         catalog_version=space.catalog.version,
+        nodes=nodes,
+        weights_bytes=weights_room(space, wanted) if format == "kubernetes" else None,
     )
     limit = space.catalog.model(recipe.model).context_tokens
     if wanted.context > limit and not wanted.is_stretched:

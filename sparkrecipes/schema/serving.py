@@ -13,10 +13,11 @@ class Command(Frozen):
     """The exact command that starts a recipe."""
 
     argv: tuple[Text, ...]
-    """One item an argument, never a shell string."""
+    """One item an argument, never a shell string; for sparkrun and kubernetes what starts the
+    file's text."""
     shell: Text
-    """The same, quoted for people to paste; for compose and systemd the file's text."""
-    format: Literal["docker", "compose", "systemd"]
+    """The same, quoted for people to paste; for every other format the file's text."""
+    format: Literal["docker", "compose", "systemd", "sparkrun", "kubernetes"]
     container_name: Text
     base_url: Text
     """Where clients will find it."""
