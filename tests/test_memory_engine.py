@@ -29,6 +29,7 @@ SEEN = json.loads((Path(__file__).parent / "data" / "memory" / "kv_observations.
 KINDS: dict[str, Any] = {
     "full_attention": FullAttention,
     "sliding_attention": SlidingAttention,
+    "gated_delta_net": GatedDeltaNet,
     "mamba2": Mamba2,
 }
 
