@@ -75,7 +75,7 @@ def walk_all(walk: JournaledWalk, ref: str, wanted: Launch, full: bool) -> Insta
     """Walk every step; what runs already is measured, and what was interrupted is gone on with."""
     journal, space = walk.journal, walk.space
     if journal.before:
-        walk.say(f"going on after an install that did not end ({', '.join(journal.before)})")
+        walk.say(f"going on after an install that did not succeed ({', '.join(journal.before)})")
     running = find_running(wanted.recipe.id)
     if running is not None and running.state == "running":
         with walk.step("launch") as note:

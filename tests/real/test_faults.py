@@ -153,11 +153,17 @@ def test_a_container_that_is_killed_while_loading(bench: FaultBench) -> None:
     none_left()
 
 
+def go_on() -> None:
+    """Let the tiny server do what its mode says, now that it is prepared for it."""
+    docker("exec", NAME, "/bin/sh", "-c", ": >/go")
+
+
 def test_a_container_that_goes_over_its_own_limit(bench: FaultBench) -> None:
     """A real OOM kill: somebody gave it a limit, and the kernel kept to it."""
     bench.write(mode="hungry", startup_timeout_s=60)
     with bench.installing() as install:
         docker("update", "--memory", "24m", "--memory-swap", "24m", NAME)
+        go_on()
         install.fails("container over its own memory limit")
     none_left()
 
@@ -168,6 +174,7 @@ def test_a_container_that_docker_starts_again_and_again(bench: FaultBench) -> No
     with bench.installing() as install:
         assert "no" == inspected(NAME)[0]["HostConfig"]["RestartPolicy"]["Name"]
         docker("update", "--restart", "always", NAME)
+        go_on()
         install.fails("crash loop")
     none_left()
 
