@@ -674,6 +674,18 @@ def test_a_completion_that_hangs_is_wedged(
     assert "ReadTimeout" in err.message
 
 
+def test_an_engine_that_loses_every_request_is_wedged_before_the_deadline(
+    fake: FakeDocker, recipe: Recipe, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half an hour is for loading; healthy without a completion is given up after ten minutes."""
+    monkeypatch.setattr("sparkrecipes.containers.readiness.WEDGED_S", 0.2)
+    fake.answer("logs", stdout="Application startup complete.\n")
+    fake.answer("container", "inspect", stdout=described())
+    with serving(completions=(500, {"error": {"message": "EngineDeadError"}})) as (url, _):
+        err = not_ready(recipe, engine, url, timeout_s=60.0)
+    assert "wedged" == err.code
+
+
 def test_a_failure_that_passes_is_waited_out(
     fake: FakeDocker, recipe: Recipe, engine: Engine
 ) -> None:

@@ -258,3 +258,24 @@ def test_a_remedy_names_the_recipe(fake: FakeDocker) -> None:
     fake.answer("container", "inspect", stdout=described("oom"))
     fake.answer("logs")
     assert "sparkrecipes command demo" in operations.diagnose_server("demo").diagnoses[0].remedy
+
+
+@pytest.mark.parametrize(
+    ("proxy", "warned"),
+    [
+        ("http://127.0.0.1:3128", True),
+        ("localhost:3128", True),
+        ("http://proxy.lan:3128", False),
+        ("", False),
+    ],
+)
+def test_a_nim_gets_the_proxy_by_name_and_is_told_where_it_cannot_reach_it(
+    monkeypatch: pytest.MonkeyPatch, proxy: str, warned: bool
+) -> None:
+    """It fetches its own weights; vLLM does not, and gets no proxy."""
+    monkeypatch.setenv("HTTPS_PROXY", proxy)
+    for recipe, gets_it in (("gpt-oss-20b-mxfp4-nim", True), (KNOWN, False)):
+        command = operations.render_command(recipe)
+        assert gets_it == ("HTTPS_PROXY" in command.argv)
+        told = [line for line in command.warnings if line.startswith("HTTPS_PROXY leads to")]
+        assert (gets_it and warned) == bool(told)

@@ -317,13 +317,19 @@ def _(answer: DownloadReport) -> None:
 @page("ServerList")
 def _(answer: ServerList) -> None:
     for server in answer.servers:
-        print_answer(server)
+        describe(server)
     if not answer.servers:
         console.print("no container of ours")
 
 
 @page("Server")
 def _(answer: Server) -> None:
+    describe(answer)
+    console.print(f"Next: sparkrecipes wait {answer.recipe_id}")
+
+
+def describe(answer: Server) -> None:
+    """Write what a container is and does."""
     exit_note = f" (exit code {answer.exit_code})" if answer.state == "exited" else ""
     console.print(f"{answer.name}: {answer.state}{exit_note}, {answer.base_url or 'no port'}")
     bullets([f"recipe {answer.recipe_id}, image {answer.image}, since {answer.started_at}"])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from sparkrecipes import commands, weights_cache
 from sparkrecipes.catalog import Catalog
@@ -20,6 +22,7 @@ from sparkrecipes.operations.gathering import (
 )
 from sparkrecipes.operations.sizing import fit_recipe
 from sparkrecipes.operations.workspace import Place, Workspace, open_workspace, positive
+from sparkrecipes.schema.engine import Engine
 from sparkrecipes.schema.findings import CheckReport
 from sparkrecipes.schema.image import ImageReport
 from sparkrecipes.schema.recipe import Recipe, WeightsSource
@@ -67,6 +70,10 @@ def check_recipe(
     """
     space = open_workspace(catalog, machine, offline=offline)
     return check(gather(space, space.catalog.recipe(recipe), context_tokens, users, port))
+
+
+PROXIES = ("HTTPS_PROXY", "HTTP_PROXY")
+LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 
 
 @dataclass(frozen=True)
@@ -228,7 +235,20 @@ def command_for(
             *why,
             f"{wanted.context:,} tokens are above the model's {limit:,}: launch refuses it",
         )
+    why = (*why, *unreachable_proxies(space.catalog.engine(recipe.engine)))
     return command.model_copy(update={"warnings": (*why, *command.warnings)})
+
+
+def unreachable_proxies(engine: Engine) -> Iterator[str]:
+    """Warn of proxies that the container is given and cannot reach: loopback is its own inside."""
+    for name in engine.optional_secrets:
+        value = os.environ.get(name, "") if name in PROXIES else ""
+        host = urlsplit(value if "//" in value else f"//{value}").hostname
+        if host in LOOPBACK_NAMES:
+            yield (
+                f"{name} leads to {host}, which inside a container is the container: "
+                f"{engine.title} could not fetch its weights through it"
+            )
 
 
 def fraction_for(space: Workspace, wanted: Launch) -> tuple[float | None, tuple[str, ...]]:
