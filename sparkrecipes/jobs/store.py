@@ -225,7 +225,13 @@ def readable(folder: JobFolder) -> tuple[JobSpec, JobRecord] | None:
 
 
 def remove_old_jobs() -> None:
-    """Remove ended jobs beyond those that are kept."""
+    """Remove ended jobs beyond those that are kept, and what a killed start left half made.
+
+    Called with the start's lock held: nobody else is making a job.
+    """
+    for path in (state_root() / "jobs").glob(".*T*-*"):
+        if not JobFolder(path).is_alive():
+            shutil.rmtree(path, ignore_errors=True)
     for folder in job_folders()[KEPT_JOBS:]:
         if not folder.is_alive():
             shutil.rmtree(folder.path, ignore_errors=True)
