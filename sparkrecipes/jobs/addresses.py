@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import urlsplit
 
 from sparkrecipes.errors import Misuse
 
 LONGEST_URL = 2000
+MODEL_NAME = re.compile(r"(?!.*\.\.)[A-Za-z0-9][\w.:/@+-]{0,199}")
+"""Names that engines serve models by: ids, repositories, adapters and paths."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -39,3 +42,18 @@ def checked_url(url: str) -> str:
 def is_this_host(url: str) -> bool:
     """Say whether an address is on this host: only there is this host's API key sent."""
     return (urlsplit(url).hostname or "") in LOOPBACK
+
+
+def checked_model(name: str | None) -> str | None:
+    """Return a model's name that a server may be asked for; None asks which it serves.
+
+    Raises:
+        Misuse: No engine serves a model by such a name.
+    """
+    if name is None or MODEL_NAME.fullmatch(name):
+        return name
+    raise Misuse(
+        f"model {name[:60]!r} is no name of a model",
+        code="bad_model",
+        repair="leave model out where only one is served, or give it as /v1/models names it",
+    )

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from sparkrecipes.catalog import Catalog
 from sparkrecipes.errors import Misuse, Refused
-from sparkrecipes.jobs.addresses import checked_url
+from sparkrecipes.jobs.addresses import checked_model, checked_url
 from sparkrecipes.jobs.planning import digest_of, load_plan
 from sparkrecipes.jobs.store import (
     JobFolder,
@@ -90,7 +90,7 @@ def start_round(
         machine=str(machine) if machine else None,
         offline=False,
         base_url=checked_url(base_url) if base_url else None,
-        model=model,
+        model=checked_model(model),
         quick=quick,
     )
     with start_lock():

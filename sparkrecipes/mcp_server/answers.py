@@ -263,6 +263,7 @@ class JobAnswer(Answer):
     result: Result | None = None
     error: Failure | None = None
     log: Quoted | None = None
+    trust: str = MIXED
     next: str
 
 

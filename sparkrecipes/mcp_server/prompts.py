@@ -10,6 +10,7 @@ from mcp.server.mcpserver.prompts import Prompt
 from mcp.server.mcpserver.prompts.base import PromptArgument
 
 from sparkrecipes import agent_skills
+from sparkrecipes.mcp_server.wording import clip
 
 LONGEST_GIVEN = 400
 
@@ -36,6 +37,6 @@ def writer(name: str, argument: str) -> Callable[..., str]:
     """Make the function that writes a prompt."""
 
     def write(language: Literal["en", "es"] = "en", **given: str) -> str:
-        return agent_skills.filled(name, language, (given.get(argument) or "")[:LONGEST_GIVEN])
+        return agent_skills.filled(name, language, clip(given.get(argument) or "", LONGEST_GIVEN))
 
     return write
