@@ -229,9 +229,13 @@ def test_a_plan_freezes_image_and_weights() -> None:
 
 
 def test_a_job_is_cancelled_in_order(home: Path) -> None:
-    """In the middle of the round; its worker is gone, its state says so, the log is kept."""
+    """In the middle of the round; its worker is gone, its state says so, the log is kept.
+
+    The round itself keeps what it measured when it is interrupted: the job is cancelled all the
+    same.
+    """
     job = jobs.start_install(rehearsal())
-    until(job.id, "wait")
+    until(job.id, "round")
     ended = jobs.cancel_job(job.id)
     assert ("cancelled", False) == (ended.state, store.job_folder(job.id).is_alive())
     assert "what was fetched is kept" in ended.message

@@ -1,132 +1,23 @@
 """HTTP: on this host alone, for clients with the token, and never for a web page."""
 
-import asyncio
-import http.client
-import json
-import os
-import socket
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-import httpx2
 import pytest
-from mcp import Client
-from mcp.client.streamable_http import streamable_http_client
 
 from sparkrecipes.cli import main
 from sparkrecipes.errors import Misuse
 from sparkrecipes.mcp_server.transport import MAX_BODY_BYTES, access_token, loopback
 from tests.support import fast_catalog
-from tests.support.mcp import ERAS, facts
-
-TOKEN = "0123456789abcdef0123456789abcdef"
-HELLO = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-11-25",
-        "capabilities": {},
-        "clientInfo": {"name": "test", "version": "1"},
-    },
-}
-
-
-@dataclass
-class Served:
-    """A server over HTTP in a process of its own."""
-
-    port: int
-    log: Path
-
-    @property
-    def url(self) -> str:
-        """Where it listens."""
-        return f"http://127.0.0.1:{self.port}/mcp"
-
-    def post(self, body: bytes | None = None, **headers: str) -> int:
-        """Post a message; return the status."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
-        sent = {
-            "Content-Type": "application/json",
-            "Accept": "application/json, text/event-stream",
-            "Authorization": f"Bearer {TOKEN}",
-            **headers,
-        }
-        try:
-            connection.request("POST", "/mcp", body or json.dumps(HELLO).encode(), sent)
-            return connection.getresponse().status
-        finally:
-            connection.close()
-
-
-def listens(port: int) -> bool:
-    """Say whether somebody answers there."""
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+from tests.support.mcp_http import TOKEN, Served, serve
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """Start one server for all tests here."""
     folder = tmp_path_factory.mktemp("http")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
-    log = folder / "log.txt"
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "sparkrecipes",
-                "mcp",
-                "--http",
-                "--offline",
-                "--port",
-                str(port),
-            ],
-            env={
-                **os.environ,
-                **fast_catalog.environment(folder),
-                "SPARKRECIPES_MCP_TOKEN": TOKEN,
-            },
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=out,
-        )
-    deadline = time.monotonic() + 30
-    while not listens(port):
-        assert time.monotonic() < deadline, log.read_text()
-        time.sleep(0.1)
-    try:
-        yield Served(port, log)
-    finally:
-        process.terminate()
-        process.wait(timeout=15)
-
-
-@pytest.mark.parametrize("era", ERAS)
-def test_the_sdks_own_client_drives_it(served: Served, era: str) -> None:
-    """With the token, in both eras: tools, a prompt, a resource."""
-
-    async def run() -> None:
-        headers = {"Authorization": f"Bearer {TOKEN}"}
-        async with httpx2.AsyncClient(headers=headers, timeout=30) as http_client:
-            transport = streamable_http_client(served.url, http_client=http_client)
-            async with Client(transport, mode=era) as client:
-                assert 13 == len((await client.list_tools()).tools)
-                found = facts(await client.call_tool("search_recipes", {"use_case": "agents"}))
-                assert found["pick"]["id"] == found["recipes"][0]["id"]
-                assert 5 == len((await client.list_prompts()).prompts)
-                read = await client.read_resource(f"recipe://{fast_catalog.RECIPE}")
-                assert "title:" in read.contents[0].text
-
-    asyncio.run(run())
+    with serve(folder, fast_catalog.environment(folder)) as found:
+        yield found
 
 
 def test_without_the_token_nothing_is_answered(served: Served) -> None:

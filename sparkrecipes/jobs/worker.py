@@ -34,13 +34,16 @@ def main(job_id: str, lock: int) -> int:
     """
     os.set_inheritable(lock, False)
     os.umask(0o077)
-    take_signals()
+    asked = take_signals()
     folder = job_folder(job_id)
     diary = Diary(folder)
     try:
         if folder.cancel.exists():
             raise KeyboardInterrupt
         answer = do(folder.spec(), diary)
+        # A round that is interrupted keeps what it measured and ends as any other.
+        if asked:
+            raise KeyboardInterrupt
         write_whole(folder.result, answer)
         diary.end("done", result=result_of(answer))
         return 0
@@ -91,14 +94,19 @@ def internal(err: Exception, folder: JobFolder) -> JobError:
     )
 
 
-def take_signals() -> None:
+def take_signals() -> list[int]:
     """Take SIGINT and SIGTERM as a request to end in order; a lost terminal ends nothing.
 
     Set explicitly: a shell may have left SIGINT ignored. A second signal does not break the
     cleaning up after the first.
-    """
 
-    def stop(_number: int, _frame: FrameType | None) -> NoReturn:
+    Returns:
+        The signals that came, as they come.
+    """
+    came: list[int] = []
+
+    def stop(number: int, _frame: FrameType | None) -> NoReturn:
+        came.append(number)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         raise KeyboardInterrupt
@@ -106,6 +114,7 @@ def take_signals() -> None:
     signal.signal(signal.SIGINT, stop)
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    return came
 
 
 if __name__ == "__main__":
