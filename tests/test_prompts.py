@@ -1,5 +1,6 @@
 """Prompts and skills: short, true to the tools, the same in both languages, and they lead home."""
 
+import asyncio
 import json
 import re
 from pathlib import Path
@@ -16,7 +17,7 @@ from sparkrecipes.errors import CatalogError, UnknownId
 from sparkrecipes.mcp_server import Settings
 from sparkrecipes.rehearsal import EngineDouble
 from tests.support import fast_catalog
-from tests.support.fake_docker import FakeDocker
+from tests.support.fake_docker import FakeDocker, described
 from tests.support.fast_catalog import RECIPE
 from tests.support.mcp import ERAS, calls_in, facts, with_client
 
@@ -30,23 +31,22 @@ ORDER = ("search_recipes", "get_recipe", "estimate_memory", "check_recipe", "pla
 
 
 @pytest.fixture
-def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Folders of its own, and a Docker that has one ended server of ours."""
-    fast_catalog.use(monkeypatch, tmp_path)
+def docker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeDocker:
+    """A Docker that has one ended server of ours."""
     programs = tmp_path / "bin"
     programs.mkdir()
     monkeypatch.setenv("PATH", str(programs))
-    recorded = json.loads((Path(__file__).parent / "data/docker/inspect.json").read_text())
-    container = {
-        **recorded["container"],
-        "Name": f"/sparkrecipes-{RECIPE}",
-        "State": recorded["states"]["oom"],
-        "Config": {"Image": "tiny:1", "Labels": {"org.sparkrecipes.recipe": RECIPE}},
-    }
-    docker = FakeDocker(programs)
-    docker.answer("ps", stdout=container["Id"])
-    docker.answer("container", "inspect", stdout=json.dumps([container]))
-    docker.answer("logs", stdout="ValueError: No available memory for the cache blocks\n")
+    fake = FakeDocker(programs)
+    fake.answer("ps", stdout="x")
+    fake.answer("container", "inspect", stdout=described("oom", recipe_id=RECIPE))
+    fake.answer("logs", stdout="ValueError: No available memory for the cache blocks\n")
+    return fake
+
+
+@pytest.fixture
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, docker: FakeDocker) -> Path:
+    """Folders of its own."""
+    fast_catalog.use(monkeypatch, tmp_path)
     return tmp_path
 
 
@@ -148,103 +148,114 @@ class Follower:
             self.words["RECIPE_ID"] = pick["id"]
 
 
-@pytest.mark.parametrize("language", agent_skills.LANGUAGES)
-def test_following_install_and_verify_ends_with_a_verdict(folder: Path, language: str) -> None:
-    """Off the Spark, as it says: with rehearse=true."""
+async def followed(
+    client: Client, name: str, language: str, *, rehearse: bool = False, **words: Any
+) -> Follower:
+    """Get a prompt as a host gets it, and do its steps word for word."""
+    got = await client.get_prompt(name, {"language": language})
+    agent = Follower(client, **words)
+    steps = section(got.messages[0].content.text, 1, language)
+    await agent.follow(steps, **({"rehearse": True} if rehearse else {}))
+    return agent
 
-    async def work(client: Client) -> Follower:
-        got = await client.get_prompt("install_and_verify", {"language": language})
-        agent = Follower(client)
-        steps = section(got.messages[0].content.text, 1, language)
-        # One language walks to the end; the other's calls are the same, which is held above.
-        if language == "es":
-            steps = steps.partition("5. ")[0]
-        await agent.follow(steps, rehearse=True)
-        return agent
 
-    agent = with_client(work, Settings(offline=True))
-    if language == "en":
+def follow_prompt(name: str, language: str, era: str = "2026-07-28", **words: Any) -> Follower:
+    """Follow one prompt on a server of its own."""
+    return with_client(
+        lambda client: followed(client, name, language, **words), Settings(offline=True), era=era
+    )
+
+
+def test_following_install_and_verify_ends_with_a_verdict(folder: Path) -> None:
+    """Off the Spark, as it says, with rehearse=true; in both languages at once, by two agents.
+
+    They ask for the same work, so that they come to the end of the same job.
+    """
+
+    async def both(client: Client) -> list[Follower]:
+        walks = (
+            followed(client, "install_and_verify", language, rehearse=True)
+            for language in agent_skills.LANGUAGES
+        )
+        return list(await asyncio.gather(*walks))
+
+    agents = with_client(both, Settings(offline=True))
+    for agent in agents:
         assert ["start_install", "get_job"] == list(dict.fromkeys(agent.done))[-2:]
         assert ("done", True) == (agent.last["state"], agent.last["result"]["simulated"])
-    else:
-        assert agent.last["plan_id"]
+        assert agent.last["result"]["figures"]
+    assert 1 == len({agent.last["job_id"] for agent in agents})
 
 
-def test_following_choose_recipe_ends_with_what_stands_in_the_way(folder: Path) -> None:
+@pytest.mark.parametrize("language", agent_skills.LANGUAGES)
+def test_following_choose_recipe_ends_with_what_stands_in_the_way(
+    folder: Path, language: str
+) -> None:
     """A pick, its notes, its size, its checks; nothing is planned."""
-
-    async def work(client: Client) -> Follower:
-        got = await client.get_prompt("choose_recipe", {"use_case": "agents"})
-        text = got.messages[0].content.text
-        assert text.rstrip().endswith("Given: use_case = agents")
-        agent = Follower(client)
-        await agent.follow(section(text, 1, "en"))
-        return agent
-
-    agent = with_client(work, Settings(offline=True))
+    agent = follow_prompt("choose_recipe", language)
     assert list(ORDER[:4]) == agent.done
     assert agent.last["verdict"] in ("ready", "blocked", "unknown")
 
 
-@pytest.mark.parametrize("era", ERAS)
-def test_following_diagnose_failure_ends_with_a_cause_and_a_plan(folder: Path, era: str) -> None:
+@pytest.mark.parametrize(("language", "era"), [*zip(("en", "es"), ERAS, strict=True)])
+def test_following_diagnose_failure_ends_with_a_cause_and_a_plan(
+    folder: Path, language: str, era: str
+) -> None:
     """Of a container that was killed, and of a pasted log."""
-
-    async def work(client: Client) -> Follower:
-        got = await client.get_prompt("diagnose_failure", {"recipe_id": RECIPE})
-        agent = Follower(client, RECIPE_ID=RECIPE, LOG="exit code 137")
-        await agent.follow(section(got.messages[0].content.text, 1, "en"), rehearse=True)
-        return agent
-
-    agent = with_client(work, Settings(offline=True), era=era)
+    agent = follow_prompt(
+        "diagnose_failure", language, era, rehearse=True, RECIPE_ID=RECIPE, LOG="exit code 137"
+    )
     assert ["list_servers", "list_jobs", "diagnose", "diagnose", "check_recipe"] == agent.done[:5]
     assert "plan_install" == agent.done[-1]
 
 
-def test_following_measure_running_ends_with_a_report(folder: Path) -> None:
+@pytest.mark.parametrize("language", agent_skills.LANGUAGES)
+def test_following_measure_running_ends_with_a_report(folder: Path, language: str) -> None:
     """Of an endpoint that plays published timing."""
     catalog = open_catalog()
     recipe = catalog.recipe(RECIPE)
     row = catalog.october_row(recipe)
     assert row
-
-    async def work(client: Client) -> Follower:
-        got = await client.get_prompt("measure_running")
-        agent = Follower(client, RECIPE_ID=RECIPE, BASE_URL=double.base_url)
-        await agent.follow(section(got.messages[0].content.text, 1, "en"))
-        return agent
-
     with EngineDouble(recipe, catalog.engine("vllm"), row, load_s=0.0) as double:
-        agent = with_client(work, Settings(offline=True))
+        agent = follow_prompt(
+            "measure_running", language, RECIPE_ID=RECIPE, BASE_URL=double.base_url
+        )
     assert ["list_servers", "start_round"] == agent.done[:2]
     assert ("done", "round") == (agent.last["state"], agent.last["kind"])
     assert 4 == len(agent.last["result"]["figures"])
 
 
+@pytest.mark.parametrize("language", agent_skills.LANGUAGES)
 def test_following_add_recipe_ends_with_a_valid_file_and_its_command(
-    folder: Path, capsys: pytest.CaptureFixture[str]
+    folder: Path, capsys: pytest.CaptureFixture[str], language: agent_skills.Language
 ) -> None:
     """The nearest recipe as a pattern; the new file is validated, sized, checked and rendered."""
     catalog = folder / "catalog" / "recipes"
     text = (catalog / f"{RECIPE}.yaml").read_text()
     file = catalog / "tiny-8b-fp8-vllm-new.yaml"
     file.write_text(text.partition("evidence:")[0] + "sources:\n  - https://example.org/new\n")
-
-    async def work(client: Client) -> Follower:
-        got = await client.get_prompt("add_recipe", {"source": "a page"})
-        agent = Follower(client, RECIPE_ID=RECIPE, MODEL="tiny")
-        await agent.follow(section(got.messages[0].content.text, 1, "en"))
-        return agent
-
-    agent = with_client(work, Settings(offline=True))
+    agent = follow_prompt("add_recipe", language, RECIPE_ID=RECIPE, MODEL="tiny")
     assert ["search_recipes", "get_recipe", "estimate_memory", "check_recipe"] == agent.done
-    steps = section(agent_skills.prompt("add_recipe").text, 1, "en")
-    for command in re.findall(r"`sparkrecipes (\w+) FILE`", steps):
+    steps = section(agent_skills.prompt("add_recipe", language).text, 1, language)
+    commands = re.findall(r"`sparkrecipes (\w+) FILE`", steps)
+    assert ["validate", "fit", "check", "command"] == commands
+    for command in commands:
         code = main([command, str(file), "--json", "--offline"])
         answer = json.loads(capsys.readouterr().out)
         assert "error" not in answer, (command, answer)
         assert code in (0, 1, 3)
     assert operations.validate_recipe([file]).valid
+
+
+def test_what_was_given_stands_after_the_prompt() -> None:
+    """In the prompt's own language."""
+
+    async def ask(client: Client) -> list[str]:
+        asked = ({"use_case": "agents"}, {"use_case": "agents", "language": "es"})
+        got = [await client.get_prompt("choose_recipe", given) for given in asked]
+        return [str(one.messages[0].content.text).splitlines()[-1] for one in got]
+
+    assert ["Given: use_case = agents", "Dado: use_case = agents"] == with_client(ask)
 
 
 def test_skills_are_the_same_words(tmp_path: Path) -> None:
