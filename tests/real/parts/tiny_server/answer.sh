@@ -8,7 +8,24 @@ while read -r header value; do
     [ "$header" = "$cr" ] && break
     [ "$header" = "Content-Length:" ] || [ "$header" = "content-length:" ] && length=$value
 done
-[ "$length" -gt 0 ] && head -c "$length" >/dev/null
+sent=''
+[ "$length" -gt 0 ] && sent=$(head -c "$length")
+case "$sent" in
+*'"stream": true'* | *'"stream":true'*)
+    # Twenty words, one a hundredth of a second, then what was used, as engines stream it.
+    printf 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n'
+    i=0
+    while [ $i -lt 20 ]; do
+        printf 'data: {"choices":[{"index":0,"delta":{"content":" w%s"}}]}\n\n' $i
+        sleep 0.01
+        i=$((i + 1))
+    done
+    printf 'data: {"choices":[{"index":0,"delta":{},"finish_reason":"length"}]}\n\n'
+    printf 'data: {"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":20}}\n\n'
+    printf 'data: [DONE]\n\n'
+    exit
+    ;;
+esac
 case "$path" in
 /health) body='' ;;
 /v1/models) body='{"object":"list","data":[{"id":"'${MODEL:-tiny}'","object":"model"}]}' ;;
