@@ -123,11 +123,12 @@ def test_a_torn_last_line_is_skipped_and_said(capsys: pytest.CaptureFixture[str]
         history = ops.list_rounds()
         assert 1 == len(history.rows)
         assert ["line 3", "torn"] == [w for w in ("line 3", "torn") if w in history.warnings[0]]
-        saved("2026-12-02T10:00:00+00:00")
+        newer = saved("2026-12-02T10:00:00+00:00")
         after = ops.list_rounds()
         assert (2, 1) == (len(after.rows), len(after.warnings))
+        newer.unlink()
     code, answer = run(capsys, "report", "--history")
-    assert (0, 2) == (code, len(answer["rows"]))
+    assert (0, 2, 1) == (code, len(answer["rows"]), len(answer["warnings"]))
 
 
 def test_the_case_of_the_crash_reads_two_records_and_a_torn_tail(tmp_path: Path) -> None:
@@ -253,6 +254,15 @@ def test_a_round_whose_file_is_gone_is_said() -> None:
     note_round(rounds_folder() / "20261201T100000-endpoint.json")
     history = ops.list_rounds()
     assert ((), True) == (history.rows, "left nothing" in history.warnings[0])
+
+
+def test_a_lost_journal_loses_no_round() -> None:
+    """What is in the data folder is in the history; files that are no rounds are not."""
+    saved("2026-12-01T10:00:00+00:00")
+    journal_path().unlink()
+    (rounds_folder() / "notes.json").write_text("{}")
+    history = ops.list_rounds()
+    assert (["ended"], ()) == ([row.state for row in history.rows], history.warnings)
 
 
 def test_two_rounds_of_one_second_are_two_files() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -10,7 +11,7 @@ from sparkrecipes import reports
 from sparkrecipes.catalog import Catalog
 from sparkrecipes.errors import Misuse, SparkRecipesError
 from sparkrecipes.operations.reporting import compare, opened_round
-from sparkrecipes.operations.results import load_round
+from sparkrecipes.operations.results import load_round, rounds_folder
 from sparkrecipes.operations.round_journal import journal_path, read_journal
 from sparkrecipes.operations.workspace import Place, open_catalog_of
 from sparkrecipes.schema.report import (
@@ -41,9 +42,10 @@ def list_rounds(*, recipe: str | None = None, catalog: Catalog | Place = None) -
 
 
 def kept_rounds(recipe: str | None) -> tuple[list[tuple[JournalLine, Round]], list[str]]:
-    """Return each round of the journal once, as it last was, the newest first.
+    """Return each round once, as it last was, the newest first.
 
-    One that has no end was killed, or runs still: it is read from its own file.
+    One that has no end in the journal was killed, or runs still: it is read from its own file. A
+    file that the journal does not name counts too: the journal may have been lost.
 
     Raises:
         Misuse: The journal is there and cannot be read.
@@ -56,7 +58,8 @@ def kept_rounds(recipe: str | None) -> tuple[list[tuple[JournalLine, Round]], li
             f"{path} cannot be read: {err.strerror}", repair="look at its owner and permissions"
         ) from err
     kept = list[tuple[JournalLine, Round]]()
-    for line in {line.file: line for line in lines}.values():
+    last = {line.file: line for line in lines}
+    for line in [*last.values(), *unnamed(last)]:
         try:
             round_ = line.round or load_round(Path(line.file))
         except SparkRecipesError as err:
@@ -65,6 +68,14 @@ def kept_rounds(recipe: str | None) -> tuple[list[tuple[JournalLine, Round]], li
         if recipe in (None, round_.recipe_id):
             kept.append((line, round_))
     return sorted(kept, key=lambda pair: pair[1].started_at, reverse=True), trouble
+
+
+def unnamed(known: Collection[str]) -> Iterator[JournalLine]:
+    """Yield the saved rounds that the journal does not name; what is no round is passed over."""
+    for path in sorted(rounds_folder().glob("*.json")):
+        if str(path) not in known:
+            with suppress(SparkRecipesError):
+                yield JournalLine(event="ended", file=str(path), round=load_round(path))
 
 
 def history_row(line: JournalLine, round_: Round, catalog: Catalog) -> HistoryRow:
