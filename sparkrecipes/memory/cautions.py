@@ -143,8 +143,8 @@ def window_warning(need: Need, request: FitRequest) -> tuple[str, ...]:
         return ()
     return (
         f"with FLASHINFER a sequence takes {theirs:,} blocks, not {ours:,}: its windows are padded "
-        "to the page of a recurrent state. vLLM may take it for an 8-bit cache; its log names the "
-        "backend, and --attention-backend=TRITON_ATTN or a 16-bit cache avoids that",
+        "to the page of a recurrent state. vLLM prefers it for an 8-bit cache on a GB10; its log "
+        "names the backend, and --attention-backend=TRITON_ATTN or a 16-bit cache avoids that",
     )
 
 

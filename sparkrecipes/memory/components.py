@@ -206,7 +206,7 @@ class OverheadRule(NamedTuple):
 
 
 MIXTURE = OverheadRule((30, 97), (int(0.8 * GIB), int(2.6 * GIB)))
-DENSE = OverheadRule((20, 40), (int(0.8 * GIB), 1 * GIB))
+DENSE = OverheadRule((20, 45), (int(0.8 * GIB), 1 * GIB))
 """With the graphs below they enclose every overhead derived from start-up logs (total x fraction -
 weights - cache), and less the graphs that a log states every rest of it: docs/memory.md."""
 
@@ -220,6 +220,9 @@ Source: start-up logs of docs/memory.md; gpustack/runner pull request 251 (0.36)
 ENCODER_BYTES = int(1.8 * GIB)
 """Profiling of a multimodal encoder, at most: the cache that Qwen3.8-27B gained by
 ``--language-model-only`` on one machine (37 blocks of 51,380,224 bytes)."""
+
+ENCODER_CACHE_WIDTH = 2
+"""Bytes a value of the encoder's cache: the model's own type, 16 bits."""
 
 UNKNOWN_HIDDEN = 8192
 """Widest hidden size reckoned with where a model states none."""
@@ -243,8 +246,7 @@ def overhead(request: FitRequest, batched: int, block_bytes: int) -> Overhead:
     }
     sees = any(m in request.model.modalities for m in ("image", "audio", "video"))
     if sees and not flag_on(request.flags, "language-model-only"):
-        reason = "profiling of the multimodal encoder and its cache"
-        parts["encoder_bytes"] = Bound(0, ENCODER_BYTES, reason)
+        parts["encoder_bytes"] = encoder(request.model, batched)
     return Overhead(
         parts,
         low=sum(part.low for part in parts.values()),
@@ -265,6 +267,17 @@ def activations(model: Model, batched: int, low: OverheadRule, high: OverheadRul
         high.activation_bytes[1] * batched * (hidden or UNKNOWN_HIDDEN),
         reason,
     )
+
+
+def encoder(model: Model, batched: int) -> Bound:
+    """Bound a multimodal encoder: its profile, and its cache of as many tokens as a step has.
+
+    Source: start-up logs ("Encoder cache will be initialized with a budget of 65536 tokens" with as
+    many batched tokens); vLLM 0.32.0 ``v1/core/encoder_cache_manager.py``.
+    """
+    cached = batched * (model.hidden_size or UNKNOWN_HIDDEN) * ENCODER_CACHE_WIDTH
+    reason = f"profiling of the multimodal encoder, and its cache of {batched:,} tokens"
+    return Bound(0, ENCODER_BYTES + cached, reason)
 
 
 def cuda_graphs(request: FitRequest) -> Bound:
