@@ -175,6 +175,62 @@ def test_a_wish_that_is_none_is_misuse(catalog: Catalog, wishes: Any, code: str)
     assert caught.value.repair
 
 
+@pytest.mark.parametrize(
+    ("question", "message"),
+    [
+        ("image generation", "no recipe does 'image generation'"),
+        ("quiero generar imágenes", "ninguna receta hace 'generar imagenes'"),
+        ("agents that make music", "no recipe does 'make music'"),
+        ("embeddings for search", "no recipe does 'embeddings'"),
+        ("agents, -5 users", "-5 is no amount"),
+        ("agents with 0 users", "users 0 is no amount"),
+        ("agentes, 0 tokens de contexto", "context_tokens 0 no es una cantidad"),
+        ("coding at 0 tok/s", "min_tok_s_per_user 0.0 is no amount"),
+        ("agents on llama.cpp", "no engine has the id 'llama.cpp'"),
+        ("agentes con Ollama", "ningún motor tiene el id 'ollama'"),
+    ],
+)
+def test_what_nothing_here_does_is_refused(catalog: Catalog, question: str, message: str) -> None:
+    """What is asked for is never passed over, nor read as something else."""
+    with pytest.raises(Misuse) as caught:
+        ask(catalog, question)
+    assert message in caught.value.message
+    assert caught.value.repair
+
+
+@pytest.mark.parametrize(
+    ("question", "named"),
+    [
+        ("gpt-oss for agents", "gpt-oss"),
+        ("gpt oss 120b, agents", "gpt-oss"),
+        ("quiero gemma para imágenes", "gemma"),
+        ("Qwen3.6 for coding", "qwen"),
+        ("deepseek for coding", "deepseek"),
+        ("coding under the llama license", None),
+        ("agentes que saben llamar herramientas", None),
+    ],
+)
+def test_a_model_that_is_named_does_not_decide(
+    catalog: Catalog, question: str, named: str | None
+) -> None:
+    """Figures do, and the answer says that the name was read."""
+    told = [text for text in ask(catalog, question).warnings if "list --all" in text]
+    assert ([] if named is None else [True]) == [f"({named})" in text for text in told]
+
+
+@pytest.mark.parametrize(
+    ("question", "use"),
+    [
+        ("OCR of scanned documents", "multimodal"),
+        ("leer documentos escaneados", "multimodal"),
+        ("resumir PDF largos", "reasoning"),
+    ],
+)
+def test_documents_are_seen_or_read(catalog: Catalog, question: str, use: str) -> None:
+    """A scan is a picture; a long PDF is a long text."""
+    assert use == ask(catalog, question).use_case
+
+
 def test_two_at_once_have_two_ports_and_a_sum_that_fits(catalog: Catalog) -> None:
     """Both commands to paste, ports that differ, fractions that leave the host its part."""
     pair = ask(catalog, "agents and audio at once").side_by_side

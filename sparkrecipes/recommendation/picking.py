@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from sparkrecipes.recommendation import pairs
 from sparkrecipes.recommendation.reasons import ahead_of, free_now, reasons, short_reasons
-from sparkrecipes.recommendation.requests import read_request
+from sparkrecipes.recommendation.requests import models_named, read_request
 from sparkrecipes.recommendation.standing import (
     METHOD,
     Candidate,
@@ -108,7 +108,12 @@ def recommend(
 def understood(question: str, facts: Facts, **wishes: Any) -> Request:
     """Read a question with the words of a catalog."""
     engines = sorted({recipe.engine for recipe in facts.recipes.values()})
-    return read_request(question, facts.use_cases, engines, **wishes)
+    request = read_request(question, facts.use_cases, engines, **wishes)
+    named = models_named(question, (model.family for model in facts.models.values()))
+    if not named:
+        return request
+    note = say(request.language, "model_named", named=", ".join(named))
+    return request.model_copy(update={"assumed": (*request.assumed, note)})
 
 
 def sort_out(facts: Facts, use_case: str, request: Request, estimate: Estimate) -> Sorted:

@@ -15,7 +15,15 @@ from sparkrecipes.recommendation.questions import (
     unknown,
     words,
 )
-from sparkrecipes.recommendation.sentences import AT_ONCE, Found, read_sentence
+from sparkrecipes.recommendation.sentences import (
+    AT_ONCE,
+    BELOW_ZERO,
+    MOST_LETTERS,
+    WRITES_TEXT,
+    Found,
+    plain,
+    read_sentence,
+)
 from sparkrecipes.recommendation.voice import say
 from sparkrecipes.schema.base import Capability
 from sparkrecipes.schema.recommendation import Constraints, Language, Request
@@ -24,6 +32,9 @@ from sparkrecipes.schema.use_case import UseCase
 MOST_USES = 2
 Abilities = tuple[Capability, ...]
 SENSES: Abilities = ("image", "audio", "video")
+MAKE = re.compile(r"[a-z]+(?:-[a-z]+)*")
+OTHER_MAKES = ("deepseek", "mistral", "phi", "glm", "kimi", "minimax", "granite")
+"""Makes of models that people ask for, here or not."""
 CODE = re.compile(r"[a-z]{2,3}")
 
 
@@ -48,8 +59,9 @@ def read_request(
         Misuse: The words name no use case and ask for nothing, or name more than one.
     """
     engines = tuple(known_engines)
-    found, rest = read_sentence(question, engines)
     tongue = language or spoken_language(question, use_cases)
+    _refuse_what_none_does(question, tongue)
+    found, rest = read_sentence(question, engines)
     named = named_uses(rest, use_cases)
     pair = len(named) > 1 and re.search(rf"\b(?:{AT_ONCE})\b", rest) is not None
     only: Abilities = ()
@@ -60,10 +72,28 @@ def read_request(
     uses, assumed = _uses(question, named, use_cases, bool(found or given), tongue, pair=pair)
     return Request(
         use_cases=uses,
-        constraints=Constraints(**{**found, **_checked(given, engines)}),
+        constraints=Constraints(**_checked({**found, **given}, engines, tongue)),
         language=tongue,
         senses=only,
         assumed=assumed,
+    )
+
+
+def models_named(question: str, families: Iterable[str]) -> tuple[str, ...]:
+    """Return the makes of models that a question names: "gpt-oss for agents" names one.
+
+    Args:
+        question: The sentence.
+        families: Families of the models there are, e.g. ``gemma-4``, ``qwen3.6``.
+    """
+    makes = {found[0] for family in families if (found := MAKE.match(family))}
+    text = plain(question[:MOST_LETTERS])
+    shown = {make: make.replace("-", "[ -]?") for make in sorted(makes | {*OTHER_MAKES})}
+    licence = r"(?! licen[cs])(?!\.cpp)"
+    return tuple(
+        m
+        for m, sign in shown.items()
+        if re.search(rf"(?<!licencia )\b{sign}(?=[\d .,;:]|$){licence}", text)
     )
 
 
@@ -110,8 +140,29 @@ def _uses(
     return (general[0],), (say(tongue, "assumed_use", use=name),)
 
 
-def _checked(given: Found, engines: tuple[str, ...]) -> Found:
-    """Check options that a sentence cannot get wrong, and make lists of them.
+def _refuse_what_none_does(question: str, tongue: Language) -> None:
+    """Refuse what is no text, and amounts below nothing, which no reader may read as more.
+
+    Raises:
+        Misuse: With what can be asked instead.
+    """
+    if made := WRITES_TEXT.search(plain(question[:MOST_LETTERS])):
+        raise Misuse(
+            say(tongue, "writes_text", made=made[0]),
+            code="unknown_use_case",
+            repair=say(tongue, "ask_what_it_reads"),
+        )
+    if below := BELOW_ZERO.search(question[:MOST_LETTERS]):
+        amount = below[0].strip(" ,;:=")
+        raise Misuse(
+            say(tongue, "no_amount", amount=amount),
+            code="bad_amount",
+            repair=say(tongue, "above_zero"),
+        )
+
+
+def _checked(given: Found, engines: tuple[str, ...], tongue: Language) -> Found:
+    """Check what a sentence or an option asks for, and make lists of what is several.
 
     Raises:
         Misuse: An engine that is not there, a code that is none, an amount that is no amount.
@@ -122,9 +173,9 @@ def _checked(given: Found, engines: tuple[str, ...]) -> Found:
     for engine in checked.get("engines", ()):
         if engine not in engines:
             raise Misuse(
-                f"no engine has the id {engine!r}",
+                say(tongue, "no_engine", engine=engine),
                 code="unknown_id",
-                repair=f"one of: {', '.join(engines)}",
+                repair=say(tongue, "one_of", known=", ".join(engines)),
             )
     for code in checked.get("languages", ()):
         if not CODE.fullmatch(code):
@@ -143,8 +194,8 @@ def _checked(given: Found, engines: tuple[str, ...]) -> Found:
     for key in ("users", "context_tokens", "min_tok_s_per_user", "free_now_gb", "leave_free_gb"):
         if key in checked and not 0 < checked[key] < float("inf"):
             raise Misuse(
-                f"{key} of {checked[key]} is no amount",
+                say(tongue, "no_amount", amount=f"{key} {checked[key]}"),
                 code="bad_amount",
-                repair=f"give {key} as a number above 0",
+                repair=say(tongue, "above_zero"),
             )
     return checked

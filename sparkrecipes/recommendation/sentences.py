@@ -35,6 +35,22 @@ LANGUAGES = {
 OPEN_LICENCES = ("apache-2.0", "mit")
 """What ``open source`` and ``commercial use`` are understood as: licences that allow both."""
 
+MOST_LETTERS = 2000
+"""Of a sentence; the rest is not read."""
+OTHER_ENGINES = ("llama.cpp", "ollama", "tensorrt llm", "trt llm", "lm studio", "mlx")
+"""Engines that people ask for, here or not: to be refused by name, never passed over."""
+BELOW_ZERO = re.compile(r"(?:^|[\s,;:=])[-\u2212]\s?\d")
+"""An amount below nothing."""
+WRITES_TEXT = re.compile(
+    r"\b(?:(?:image|picture|photo|video|audio|music|speech|voice) (?:generation|synthesis)|"
+    r"(?:generat|creat|mak|draw|paint)(?:e|es|ing)? (?:an? )?"
+    r"(?:images?|pictures?|photos?|videos?|music|speech|audio)|text to (?:speech|image|video)|"
+    r"(?:generar|crear|dibujar|pintar|generacion de|creacion de|sintesis de) (?:una? )?"
+    r"(?:imagen(?:es)?|fotos?|dibujos?|videos?|musica|audios?|voz)|texto a (?:voz|imagen|video)|"
+    r"tts|embeddings?|rerank(?:er|ing)?)\b"
+)
+"""What no recipe does: every one of them answers in text."""
+
 _NUMBER = rf"(\d+|{'|'.join(WORDS)})"
 _PEOPLE = (
     "users?|people|persons?|students?|pupils?|developers?|clients?|requests?|employees|streams?|"
@@ -62,7 +78,7 @@ SIZED_GROUP = re.compile(rf"\b(?:small|pequen[oa]) (?=(?:{_GROUP})\b)|\b({_GROUP
 K_BY_USERS = re.compile(r"\b(\d+(?:\.\d+)?)(k|m) ?x ?(\d+)\b")
 CONTEXT = re.compile(
     r"\b(?:(\d+(?:\.\d+)?|un|one) ?(k|m|mil|thousand|millones|million|millon)"
-    r"|(\d{3,8})(?= (?:de )?(?:tokens?|contexto?)))"
+    r"|(\d{3,8}|0)(?= (?:de )?(?:tokens?|contexto?)))"
     r"(?: (?:de )?(?:tokens?|contexto?|window|ventana))*\b(?! ?(?:gb|gib|tok))"
 )
 CONTEXT_OF = re.compile(
@@ -124,7 +140,7 @@ def read_sentence(text: str, engines: Iterable[str]) -> Reading:
         text: The sentence.
         engines: Names of the engines there are.
     """
-    rest, found = plain(text[:2000]), Found()
+    rest, found = plain(text[:MOST_LETTERS]), Found()
     for reader in READERS:
         rest, more = reader(rest)
         found |= {key: value for key, value in more.items() if key not in found}
@@ -157,19 +173,18 @@ def _users(text: str) -> tuple[str, Found]:
     if match:
         return rest, {"context_tokens": _tokens(match[1], match[2]), "users": int(match[3])}
     match = USERS.search(text)
-    if match and (count := _number(match[1])) > 0:
+    if match:
         # Who they are may say what for: five developers are users, and about code.
-        return f"{text[: match.start()]}{match['who']}, {text[match.end() :]}", {"users": count}
+        told = f"{text[: match.start()]}{match['who']}, {text[match.end() :]}"
+        return told, {"users": _number(match[1])}
     rest, match = _take(CLASS_OF, text)
-    if match and (count := _number(match[1])) > 0:
-        return rest, {"users": count}
-    return text, {}
+    return (rest, {"users": _number(match[1])}) if match else (text, {})
 
 
 def _speed(text: str) -> tuple[str, Found]:
     rest, match = _take(SPEED, text)
-    if match and (value := float(match[1] or match[2])) > 0:
-        return rest, {"min_tok_s_per_user": value}
+    if match:
+        return rest, {"min_tok_s_per_user": float(match[1] or match[2])}
     rest, match = _take(INTERACTIVE, text)
     return (rest, {"min_tok_s_per_user": SLOW_TOK_S}) if match else (text, {})
 
@@ -200,7 +215,7 @@ def _context(text: str) -> tuple[str, Found]:
         tokens = int(match[3]) if match[3] else _tokens(match[1], match[2])
     else:
         tokens = int(match[1])
-    return (rest, {"context_tokens": tokens}) if tokens > 0 else (text, {})
+    return rest, {"context_tokens": tokens}
 
 
 def _languages(text: str) -> tuple[str, Found]:
@@ -221,12 +236,13 @@ def _engines(text: str, engines: tuple[str, ...]) -> tuple[str, Found]:
     """Read engines that are wanted, or that are not."""
     wanted: list[str] = []
     refused: list[str] = []
-    for engine in engines:
+    for engine in (*engines, *(other for other in OTHER_ENGINES if other not in engines)):
         match = re.search(rf"\b{re.escape(engine)}\b", text)
         if match:
             (refused if NOT.search(text[: match.start()]) else wanted).append(engine)
             text = text[: match.start()] + text[match.end() :]
-    allowed = wanted or ([e for e in engines if e not in refused] if refused else [])
+    known_refused = set(refused) & set(engines)
+    allowed = wanted or ([e for e in engines if e not in refused] if known_refused else [])
     return text, {"engines": tuple(allowed)} if allowed else {}
 
 

@@ -191,6 +191,24 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "no use was named: answered for {use}",
         "no se nombra ningún uso: respuesta para {use}",
     ),
+    "model_named": (
+        "a model is not picked by its name ({named}): figures decide; sparkrecipes list --all shows the "
+        "recipes of each model",
+        "un modelo no se elige por su nombre ({named}): deciden las cifras; sparkrecipes list --all muestra "
+        "las recetas de cada modelo",
+    ),
+    "writes_text": (
+        "no recipe does {made!r}: every one of them answers in text",
+        "ninguna receta hace {made!r}: todas responden con texto",
+    ),
+    "ask_what_it_reads": (
+        "ask for what it reads or does, e.g. sparkrecipes recommend 'image input'",
+        "pida lo que lee o hace, p. ej. sparkrecipes recommend 'ver imágenes'",
+    ),
+    "no_amount": ("{amount} is no amount", "{amount} no es una cantidad"),
+    "above_zero": ("give it as a number above 0", "escriba un número mayor que 0"),
+    "no_engine": ("no engine has the id {engine!r}", "ningún motor tiene el id {engine!r}"),
+    "one_of": ("one of: {known}", "uno de: {known}"),
     "users_first": (
         "for {users} users the speed of four together ranks before that of one",
         "para {users} usuarios la velocidad de cuatro a la vez cuenta antes que la de uno",
