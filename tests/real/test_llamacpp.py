@@ -86,8 +86,8 @@ def test_the_same_round_works(measured: tuple[dict[str, Any], ...]) -> None:
     assert data["smoke"]["words"] is True
     assert (0, []) == (data["stability"]["failed"], data["stability"]["errors"])
     assert "usage" == data["single"]["token_source"]
-    assert data["single"]["decode_tok_s"]["median"] > 1
-    assert data["concurrent"]["aggregate_tok_s"]["median"] > 1
+    assert data["single"]["decode_tok_s"]["median"] > 0
+    assert data["concurrent"]["aggregate_tok_s"]["median"] > 0
 
 
 def test_a_prompt_longer_than_the_context_is_not_supported(
