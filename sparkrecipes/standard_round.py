@@ -1719,46 +1719,43 @@ def empty_round(
 # ---------------------------------------------------------------------------- command line
 
 
+def numbers(text: str) -> list[int]:
+    """Read numbers of users, with commas between them."""
+    return [int(number) for number in text.split(",")]
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a round; the JSON goes to stdout, progress to stderr."""
     cli = argparse.ArgumentParser(description="Measure an OpenAI-compatible server.")
-    cli.add_argument("--base-url", default="http://127.0.0.1:8000", help="with or without /v1")
-    cli.add_argument("--model", default="", help="default: the only one that is served")
-    cli.add_argument("--users", default="", help="4, or a ladder like 1,2,4,8,16")
-    cli.add_argument("--quick", action="store_true", help="under two minutes")
-    cli.add_argument("--only", choices=PARTS, help="one part alone: a warm-up and three")
-    cli.add_argument("--method", choices=METHODS, default="october", help="school: its ladder")
-    cli.add_argument("--context", type=int, help="the server's, in tokens, if it does not tell")
-    cli.add_argument("--capabilities", default="", help="to try first: tools,image")
-    cli.add_argument("--sustained-minutes", type=float, default=15.0, help="0 leaves it out")
-    cli.add_argument("--api-key-env", metavar="NAME", help="variable that holds the API key")
-    cli.add_argument("--output", type=Path, help="also save here after every request")
-    options = cli.parse_args(argv)
+    add = cli.add_argument
+    add("--base-url", default="http://127.0.0.1:8000", help="with or without /v1")
+    add("--model", default="", help="default: the only one that is served")
+    add("--users", type=numbers, metavar="N[,N...]", help="4, or a ladder like 1,2,4,8,16")
+    add("--quick", action="store_true", help="fewer repeats, under two minutes")
+    add("--only", choices=PARTS, help="one part alone: a warm-up and three")
+    add("--method", choices=METHODS, default="october", help="school: its ladder")
+    add("--context", dest="context_tokens", type=int, help="the server's, if it does not tell")
+    add("--capabilities", type=lambda text: text.split(","), default=(), help="tools,image")
+    add("--sustained-minutes", type=float, default=15.0, help="0 leaves it out")
+    add("--api-key-env", metavar="NAME", help="variable that holds the API key")
+    add("--output", type=Path, help="also save here after every request")
+    options = vars(cli.parse_args(argv))
+    key, output = os.environ.get(options.pop("api_key_env") or ""), options.pop("output")
 
     def save(data: Json) -> None:
-        if options.output:
-            partial = options.output.with_suffix(".partial")
+        if output:
+            partial = output.with_suffix(".partial")
             with partial.open("w") as file:
                 json.dump(data, file, indent=1, ensure_ascii=False)
                 file.flush()
                 os.fsync(file.fileno())  # a host may die in mid-round
-            partial.replace(options.output)
+            partial.replace(output)
+
+    def say(line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
 
     try:
-        result = run_round(
-            options.base_url,
-            options.model,
-            method=options.method,
-            quick=options.quick,
-            only=options.only,
-            users=[int(number) for number in options.users.split(",") if number],
-            context_tokens=options.context,
-            capabilities=options.capabilities.split(","),
-            api_key=os.environ.get(options.api_key_env or ""),
-            progress=lambda line: print(line, file=sys.stderr, flush=True),
-            save=save,
-            sustained_minutes=options.sustained_minutes,
-        )
+        result = run_round(**options, api_key=key, progress=say, save=save)
     except ValueError as err:
         cli.error(str(err))
     print(json.dumps(result, indent=1, ensure_ascii=False))
