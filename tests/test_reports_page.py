@@ -5,10 +5,13 @@ from __future__ import annotations
 from html.parser import HTMLParser
 from pathlib import Path
 
+import pytest
+
 from sparkrecipes.cli import main
+from sparkrecipes.cli.printing import print_answer
 from sparkrecipes.reports import compare, html
 from sparkrecipes.schema.round import Round
-from tests.support.full_round import full_round
+from tests.support.full_round import full_round, step
 
 HOSTILE = "</style><script>alert(1)</script>\"'<img src=x onerror=alert(1)>\x00"
 RECIPE = "qwen3.6-35b-a3b-nvfp4-vllm-mtp"
@@ -88,3 +91,23 @@ def test_the_command_writes_markdown_and_a_page(tmp_path: Path, capsys: object) 
     assert f"## {RECIPE}: matches" in capsys.readouterr().out  # type: ignore[attr-defined]
     assert 2 == main(["report", str(saved), "--html", str(tmp_path / "no" / "page.html")])
     assert 2 == main(["report", str(saved), str(saved), str(saved)])
+
+
+def test_a_person_sees_what_each_part_of_a_round_gave(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Every number of users once, sustained load, clock; one user is one user."""
+    clock = {"median": 2405.0, "min": 2398.0, "max": 2411.0}
+    gpu = {"samples": 9, "under_load": 7, "sm_clock_mhz": clock, "utilization_pct": None}
+    curve = (step(1, 98.7), step(2, 150.0))
+    print_answer(full_round(users_curve=curve, gpu=gpu | {"power_w": None, "temperature_c": None}))
+    shown = capsys.readouterr().out
+    for line in (
+        "- 1 user: 98.7 tok/s",
+        "- 2 users together: 150.0 tok/s",
+        "- 4 users together: 240.0 tok/s",
+        "- sustained 15 minutes: 208.0 tok/s, 0 of 620 requests failed, drift none",
+        "- GPU clock 2,405.0 MHz (2,398.0 to 2,411.0)",
+    ):
+        assert line in shown
+    assert 1 == shown.count("4 users together")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sparkrecipes.schema.machine import HostReport
     from sparkrecipes.schema.memory import MemoryEstimate
     from sparkrecipes.schema.recommendation import Recommendation
-    from sparkrecipes.schema.round import InstallReport, Report, Round, Spread
+    from sparkrecipes.schema.round import InstallReport
     from sparkrecipes.schema.serving import (
         Command,
         DownloadReport,
@@ -75,13 +75,6 @@ COLOURS = {
     "simulated": "cyan",
 }
 
-
-FIGURES = {
-    "single_user_tok_s": "one user",
-    "four_users_total_tok_s": "four users together",
-    "ttft_ms": "TTFT",
-    "long_prompt_46k_s": "46K prompt",
-}
 
 Page = Callable[[Any], None]
 PAGES: dict[str, Page] = {}
@@ -349,82 +342,6 @@ def _(answer: Readiness) -> None:
 @page("Stopped")
 def _(answer: Stopped) -> None:
     console.print(escape(answer.message))
-
-
-def spread(value: Spread | None, unit: str) -> str:
-    """Write a median with its range."""
-    if value is None:
-        return "not measurable"
-    return f"{value.median:,.1f} {unit} ({value.min:,.1f} to {value.max:,.1f})"
-
-
-@page("Round")
-def _(answer: Round) -> None:
-    mark = " [bold cyan]simulated[/]" if answer.simulated else ""
-    console.print(f"[bold]{escape(answer.server.model)}[/] at {answer.server.base_url}{mark}")
-    if one := answer.single:
-        bullets(
-            [
-                f"one user, {one.n} requests: {spread(one.decode_tok_s, 'tok/s')}",
-                f"TTFT {spread(one.ttft_ms, 'ms')}, first output {spread(one.ttfo_ms, 'ms')}",
-            ]
-        )
-    if many := answer.concurrent:
-        bullets(
-            [
-                f"{many.users} users together: {spread(many.aggregate_tok_s, 'tok/s')}, "
-                f"each {spread(many.per_user_tok_s, 'tok/s')}"
-            ]
-        )
-    if long := answer.long_prompt:
-        bullets(
-            [
-                f"long prompt ({long.prompt_tokens} tokens): {figure(long.wall_s)} s, "
-                f"prefill {figure(long.prefill_tok_s, 0)} tok/s"
-                if long.state == "measured"
-                else f"long prompt: {long.state} {long.reason}".rstrip()
-            ]
-        )
-    if answer.acceptance and answer.acceptance.rate_pct is not None:
-        bullets(
-            [
-                f"acceptance rate {answer.acceptance.rate_pct:.1f} %, "
-                f"length {figure(answer.acceptance.mean_length, 2)}"
-            ]
-        )
-    verdict = {True: "stable", False: "unstable", None: "stability not verified"}
-    requests = answer.stability
-    bullets([f"{verdict[answer.stable]}: {requests.failed} of {requests.requests} failed"])
-    bullets(answer.warnings, "!")
-    if answer.saved_to:
-        console.print(f"saved in {escape(answer.saved_to)}\nNext: sparkrecipes report")
-
-
-@page("Report")
-def _(answer: Report) -> None:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("figure", no_wrap=True)
-    for name in ("published", "measured*", "true", "difference"):
-        table.add_column(name, justify="right")
-    table.add_column("verdict", no_wrap=True)
-    for row in answer.rows:
-        gap = row.difference_pct
-        table.add_row(
-            FIGURES.get(row.figure, row.figure) + f", {row.unit}",
-            figure(row.published),
-            figure(row.measured),
-            figure(row.true_value),
-            "-" if gap is None else f"{gap:+.1f} %",
-            coloured(row.verdict),
-        )
-    console.print(table)
-    console.print("* by the published method, on the same bytes", style="dim")
-    if answer.round_file:
-        console.print(f"round: {escape(answer.round_file)}", style="dim", soft_wrap=True)
-    notes = {row.note: FIGURES.get(row.figure, row.figure) for row in answer.rows if row.note}
-    bullets(f"{name}: {note}" for note, name in notes.items())
-    console.print(f"{coloured(answer.verdict)}: {escape(answer.summary)}")
-    bullets(answer.warnings, "!")
 
 
 def shown_as_they_went() -> bool:

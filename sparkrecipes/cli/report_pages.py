@@ -1,8 +1,9 @@
-"""Reports, comparisons, the history and the audit as people read them."""
+"""Rounds, reports, comparisons, the history and the audit as people read them."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -11,6 +12,7 @@ from rich.table import Table
 
 from sparkrecipes.cli.printing import bullets, coloured, console, page, plain
 from sparkrecipes.cli.table import figure
+from sparkrecipes.reports.drawings import ladder
 from sparkrecipes.reports.text import ranged
 
 if TYPE_CHECKING:
@@ -21,6 +23,94 @@ if TYPE_CHECKING:
         RoundComparison,
         WrittenReport,
     )
+    from sparkrecipes.schema.round import Concurrent, Report, Round, Spread
+
+FIGURES = {
+    "single_user_tok_s": "one user",
+    "four_users_total_tok_s": "four users together",
+    "ttft_ms": "TTFT",
+    "long_prompt_46k_s": "46K prompt",
+}
+STABLE = {True: "stable", False: "unstable", None: "stability not verified"}
+
+
+@page("Round")
+def _(answer: Round) -> None:
+    mark = " [bold cyan]simulated[/]" if answer.simulated else ""
+    console.print(f"[bold]{escape(answer.server.model)}[/] at {answer.server.base_url}{mark}")
+    bullets(round_lines(answer))
+    bullets(answer.warnings, "!")
+    if answer.saved_to:
+        console.print(f"saved in {escape(answer.saved_to)}\nNext: sparkrecipes report")
+
+
+def round_lines(answer: Round) -> Iterator[str]:
+    """Say what each part measured; a part that was not run says nothing."""
+    if one := answer.single:
+        yield f"one user, {one.n} requests: {spread(one.decode_tok_s, 'tok/s')}"
+        yield f"TTFT {spread(one.ttft_ms, 'ms')}, first output {spread(one.ttfo_ms, 'ms')}"
+    yield from map(step_line, ladder(answer))
+    if long := answer.long_prompt:
+        yield (
+            f"long prompt ({long.prompt_tokens} tokens): {figure(long.wall_s)} s, "
+            f"prefill {figure(long.prefill_tok_s, 0)} tok/s"
+            if long.state == "measured"
+            else f"long prompt: {long.state.replace('_', ' ')}: {long.reason}".rstrip(": ")
+        )
+    if load := answer.sustained:
+        yield (
+            f"sustained {load.minutes:g} minutes: {figure(load.tok_s)} tok/s, {load.failed} of "
+            f"{load.requests} requests failed, drift {load.drift.replace('_', ' ')}"
+        )
+    if answer.acceptance and answer.acceptance.rate_pct is not None:
+        length = figure(answer.acceptance.mean_length, 2)
+        yield f"acceptance rate {answer.acceptance.rate_pct:.1f} %, length {length}"
+    if answer.gpu and answer.gpu.sm_clock_mhz:
+        yield f"GPU clock {spread(answer.gpu.sm_clock_mhz, 'MHz')}"
+    requests = answer.stability
+    yield f"{STABLE[answer.stable]}: {requests.failed} of {requests.requests} requests failed"
+
+
+def step_line(step: Concurrent) -> str:
+    """Say what so many users got."""
+    kind = f"{step.scenario}, " if step.scenario else ""
+    users = "1 user" if step.users == 1 else f"{step.users} users together"
+    total, each = spread(step.aggregate_tok_s, "tok/s"), spread(step.per_user_tok_s, "tok/s")
+    return f"{kind}{users}: {total}, each {each}"
+
+
+def spread(value: Spread | None, unit: str) -> str:
+    """Write a median with its range."""
+    if value is None:
+        return "not measurable"
+    return f"{value.median:,.1f} {unit} ({value.min:,.1f} to {value.max:,.1f})"
+
+
+@page("Report")
+def _(answer: Report) -> None:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("figure", no_wrap=True)
+    for name in ("published", "measured*", "true", "difference"):
+        table.add_column(name, justify="right")
+    table.add_column("verdict", no_wrap=True)
+    for row in answer.rows:
+        gap = row.difference_pct
+        table.add_row(
+            FIGURES.get(row.figure, row.figure) + f", {row.unit}",
+            figure(row.published),
+            figure(row.measured),
+            figure(row.true_value),
+            "-" if gap is None else f"{gap:+.1f} %",
+            coloured(row.verdict),
+        )
+    console.print(table)
+    console.print("* by the published method, on the same bytes", style="dim")
+    if answer.round_file:
+        console.print(f"round: {escape(answer.round_file)}", style="dim", soft_wrap=True)
+    notes = {row.note: FIGURES.get(row.figure, row.figure) for row in answer.rows if row.note}
+    bullets(f"{name}: {note}" for note, name in notes.items())
+    console.print(f"{coloured(answer.verdict)}: {escape(answer.summary)}")
+    bullets(answer.warnings, "!")
 
 
 @page("WrittenReport")
