@@ -133,6 +133,21 @@ def test_show_puts_it_on_the_page_and_into_the_json(capsys):
     }
 
 
+def test_rows_that_look_alike_are_told_apart(view, capsys):
+    """Two temperatures of one prompt, and F and G, which a note of the source sets apart."""
+    code = [r for r in view.readings if r.row == QWEN and r.workload == "code"]
+    assert [(0, 125.2), (0.7, 117.1)] == [(r.temperature, r.low) for r in code]
+    assert 0 == main(["show", QWEN, "--evidence"])
+    page = " ".join(capsys.readouterr().out.split())
+    for words in (
+        "code, temperature 0 ",
+        "temperature 0.7",
+        "(f)",
+        "(g) The same with another MoE",
+    ):
+        assert words in page
+
+
 def test_show_takes_a_model_or_nothing_for_the_evidence(capsys):
     """Every contradiction of the catalog, facts of the machine once; a model by its id."""
     assert 0 == main(["show", "--evidence", "--json"])

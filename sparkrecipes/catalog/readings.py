@@ -35,8 +35,8 @@ def _of_set(recipes: Mapping[str, Recipe], found: Evidence) -> Iterator[Reading]
         if kinds.recipe in recipes:
             for work in kinds.workloads:
                 yield _of_recipe(
-                    recipes[kinds.recipe], found, work.workload, work.tok_s, f"{kinds.recipe}"
-                )
+                    recipes[kinds.recipe], found, work.workload, work.tok_s, kinds.recipe
+                ).model_copy(update={"temperature": work.temperature})
     for one in found.single_stream:
         if one.tok_s is not None:
             yield _of_config(found, one, one.workload, 1, one.tok_s)
@@ -113,4 +113,5 @@ def _of_config(
         high=high,
         engine=one.engine,
         engine_version=one.engine_version,
+        notes=one.notes,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from rich.markup import escape
@@ -33,6 +34,7 @@ def print_evidence(view: EvidenceView) -> None:
     """Print everything published of a model, and where it contradicts."""
     console.print(f"\n[bold]everything published of {view.model}[/], tok/s (users together)")
     console.print(readings(view))
+    bullets(said_of_alike(view))
     console.print("the sets, the most trusted first; no figure of one ranks beside another's:")
     for one in view.sets:
         date = f", {one.date}" if one.date else ""
@@ -56,15 +58,40 @@ def readings(view: EvidenceView) -> Table:
         table.add_column(name, overflow="fold")
     for name in ("users", "tok/s"):
         table.add_column(name, justify="right", no_wrap=True)
+    alike = _alike(view)
     for one in view.readings:
+        same = f" ({one.row})" if _label(one) in alike else ""
         table.add_row(
             one.evidence,
-            escape(one.config),
-            one.workload.replace("_", " "),
+            escape(one.config + same),
+            prompt(one),
             str(one.users),
             figure(one) + ("*" if one.doubts else " "),
         )
     return table
+
+
+def _alike(view: EvidenceView) -> set[tuple[str, str, str, int]]:
+    """Return what several rows of the table have in common but their figure."""
+    count = Counter(map(_label, view.readings))
+    return {label for label, times in count.items() if times > 1}
+
+
+def said_of_alike(view: EvidenceView) -> list[str]:
+    """Say what the sources say of rows that differ by nothing else in the table."""
+    alike = _alike(view)
+    told = [f"({r.row}) {note}" for r in view.readings if _label(r) in alike for note in r.notes]
+    return list(dict.fromkeys(told))
+
+
+def _label(one: Reading) -> tuple[str, str, str, int]:
+    return (one.evidence, one.config, prompt(one), one.users)
+
+
+def prompt(one: Reading) -> str:
+    """Name the prompt, and the temperature where it is stated."""
+    at = "" if one.temperature is None else f", temperature {one.temperature:g}"
+    return one.workload.replace("_", " ") + at
 
 
 def figure(one: Reading) -> str:

@@ -34,6 +34,10 @@ class Reading(Frozen):
     engine: Id | None
     engine_version: Text | None
     doubts: tuple[Text, ...] = ()
+    temperature: float | None = None
+    """Of the sampling; null where not stated."""
+    notes: tuple[Text, ...] = ()
+    """What the source says of this configuration beside its figures."""
 
 
 class Contradiction(Frozen):
