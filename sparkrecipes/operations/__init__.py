@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sparkrecipes.operations.contributing import contribute_round, review_changes
     from sparkrecipes.operations.history import export_rounds, list_rounds
     from sparkrecipes.operations.importation import import_recipe
+    from sparkrecipes.operations.connection import connect
     from sparkrecipes.operations.installation import install
     from sparkrecipes.operations.launching import launch
     from sparkrecipes.operations.pinning import pin_recipe
@@ -51,6 +52,7 @@ __all__ = [
     "check_recipe",
     "compare",
     "compare_rounds",
+    "connect",
     "contribute_round",
     "diagnose",
     "diagnose_server",
@@ -80,6 +82,7 @@ __all__ = [
 ]
 
 MODULES = {
+    "connection": ("connect",),
     "recipes": ("list_recipes", "get_recipe", "get_evidence", "validate_recipe"),
     "importation": ("import_recipe",),
     "pinning": ("pin_recipe",),

@@ -65,7 +65,7 @@ class Killing:
             server.__exit__()
         with self.server() as again:
             seen = again.call("get_job", job_id=first)
-            assert seen["state"] in ("running" if victim == "server" else "lost", "done"), seen
+            assert seen["state"] in ("running" if victim == "server" else "lost", "done"), json.dumps(seen)
             if seen["state"] == "done":
                 return seen
             second = again.call("start_install", plan_id=plan_id)["job_id"]
@@ -141,7 +141,7 @@ def test_an_install_that_is_killed_at_any_moment(env: Any, victim: Victim) -> No
         docker("rm", "--force", NAME, check=False)
         found = env(f"{victim}-{after_s}")
         seen = Killing(found).run(victim, after_s, recipe_id=RECIPE, port=free_port())
-        assert "done" == seen["state"], (victim, after_s, seen)
+        assert "done" == seen["state"], (victim, after_s, json.dumps(seen))
         assert (False, 0) == (seen["result"]["simulated"], seen["result"]["failed_requests"])
         check_world(found, after_s)
 

@@ -12,13 +12,11 @@ sent=''
 [ "$length" -gt 0 ] && sent=$(head -c "$length")
 case "$sent" in
 *'"stream": true'* | *'"stream":true'*)
-    # Twenty words, one a hundredth of a second, then what was used, as engines stream it.
+    # Some words, one a hundredth of a second, then what was used, as engines stream it.
     printf 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n'
-    i=0
-    while [ $i -lt 20 ]; do
-        printf 'data: {"choices":[{"index":0,"delta":{"content":" w%s"}}]}\n\n' $i
+    for word in the quick brown fox jumps over a lazy dog and sleeps in warm grass until it is noon again; do
+        printf 'data: {"choices":[{"index":0,"delta":{"content":" %s"}}]}\n\n' $word
         sleep 0.01
-        i=$((i + 1))
     done
     printf 'data: {"choices":[{"index":0,"delta":{},"finish_reason":"length"}]}\n\n'
     printf 'data: {"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":20}}\n\n'
