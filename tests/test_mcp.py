@@ -108,6 +108,20 @@ def test_a_use_case_gives_the_pick_and_its_reasons_first(era: str) -> None:
     assert ("check_recipe", {"recipe_id": AGENTS_PICK}) == calls_in(found["next"])[0]
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"use_case": "agents", "context_tokens": 65536, "users": 2},
+        {"use_case": "agents, 64K, 2 users, leave 40 GB free, Apache licence, on vLLM"},
+    ],
+)
+def test_what_was_asked_for_is_what_is_planned_next(given: dict[str, Any]) -> None:
+    """A sentence may hold every constraint; its context and its users go into the plan."""
+    found = facts(call("search_recipes", given))
+    plan = {"recipe_id": found["pick"]["id"], "context_tokens": 65536, "users": 2}
+    assert ("plan_install", plan) == calls_in(found["next"])[1]
+
+
 def test_search_filters_and_pages() -> None:
     """All recipes once, page by page; words, memory and users rule out."""
     seen: list[str] = []

@@ -217,6 +217,10 @@ def test_a_read_only_server_names_no_tool_that_it_does_not_have() -> None:
         ('call plan_install(recipe_id="a-b")', "the person may run: sparkrecipes install a-b"),
         ('then plan_install(recipe_id="a", rehearse=true)', "then sparkrecipes rehearse a"),
         ("plan_install(recipe_id=...) again", "sparkrecipes install RECIPE again"),
+        (
+            'plan_install(recipe_id="a", context_tokens=65536, users=2).',
+            "sparkrecipes install a --context 65536 --users 2.",
+        ),
         ('call check_recipe(recipe_id="a")', 'call check_recipe(recipe_id="a")'),
     ],
 )

@@ -81,8 +81,13 @@ def opencode(recipe: Recipe, base_url: str, context: int) -> Snippet:
         program="OpenCode",
         file="~/.config/opencode/opencode.json",
         content=json.dumps(content, indent=2, ensure_ascii=False),
-        notes=("without a key on the server, any value of VLLM_API_KEY will do",),
-        source="https://opencode.ai/docs/providers/#custom-provider",
+        notes=(
+            "without a key on the server, any value of VLLM_API_KEY will do",
+            "OpenCode 2 writes the same as providers, package (npm here), settings (options here) "
+            "and capabilities.tools (tool_call here)",
+        ),
+        source="https://github.com/anomalyco/opencode/blob/dev/packages/web/src/content/docs/"
+        "providers.mdx; of OpenCode 2: https://opencode.ai/docs/providers/",
     )
 
 

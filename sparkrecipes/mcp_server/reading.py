@@ -43,9 +43,9 @@ def search_recipes(
 ) -> answers.Found:
     """Choose a model recipe for a DGX Spark, or list what there is.
 
-    use_case: agents, coding, multimodal, light, reasoning, or a sentence (en/es): gives the pick
-    with reasons, alternatives and what was ruled out. query filters by words of id, model, engine
-    or capability. Next: check_recipe with the pick's id.
+    use_case: agents, coding, multimodal, light, reasoning, or a sentence with all constraints
+    (en/es): gives the pick with reasons, alternatives and what was ruled out. query filters by
+    words of id, model, engine or capability. Next: check_recipe with the pick's id.
     """
     house = house_of(ctx)
     advice = advised(house, use_case, context_tokens, users) if use_case else None
@@ -63,7 +63,7 @@ def search_recipes(
         next_cursor=cursor_of(start + limit) if more else None,
         ruled_out=showing.whys(advice.ruled_out, 4) if advice and not start else None,
         notes=showing.notes(showing.told(advice)) if advice and not start else None,
-        next=next_of(advice, rows),
+        next=next_of(advice, rows, context_tokens, users),
     )
 
 
@@ -141,14 +141,25 @@ def fitted(
     )
 
 
-def next_of(advice: Recommendation | None, rows: Sequence[RecipeSummary]) -> str:
-    """Say what to do with what was found."""
+def next_of(
+    advice: Recommendation | None,
+    rows: Sequence[RecipeSummary],
+    context_tokens: int | None,
+    users: int | None,
+) -> str:
+    """Say what to do with what was found; the plan is for the context and the users asked for."""
     if not rows:
         return (
             "nothing suits: call search_recipes with other words, fewer users or a shorter context"
         )
     best = advice.pick.id if advice and advice.pick else rows[0].id
-    return f'call check_recipe(recipe_id="{best}"), then plan_install(recipe_id="{best}")'
+    said = advice.constraints if advice else None
+    wanted = {
+        "context_tokens": context_tokens or (said.context_tokens if said else None),
+        "users": users or (said.users if said else None),
+    }
+    more = "".join(f", {name}={value}" for name, value in wanted.items() if value)
+    return f'call check_recipe(recipe_id="{best}"), then plan_install(recipe_id="{best}"{more})'
 
 
 def cursor_of(offset: int) -> str:

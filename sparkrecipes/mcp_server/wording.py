@@ -48,6 +48,7 @@ RULES = tuple(
     )
     for command, written in CALLS
 )
+SIZES = r"((?:, (?:context_tokens|users)=\d+)*)"
 PLACEHOLDERS = frozenset(("RECIPE", "ID", "REF"))
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
@@ -92,6 +93,7 @@ def as_commands(text: str, missing: Collection[str]) -> str:
     for command, written in CALLS:
         if written.partition("(")[0] in missing:
             call = re.escape(written).replace('"ID"', r'(?:"([^"]*)"|\.\.\.)')
+            call = call.removesuffix(r"\)") + SIZES + r"\)"
             text = re.sub(f"(call )?{call}", partial(run_instead, command), text)
     return text
 
@@ -99,7 +101,9 @@ def as_commands(text: str, missing: Collection[str]) -> str:
 def run_instead(command: str, found: re.Match[str]) -> str:
     """Write a command in place of a call that was found."""
     who = "the person may run: " if found[1] else ""
-    return f"{who}sparkrecipes {command.replace('ID', found[2] or 'RECIPE')}"
+    subject = found[2] if found.re.groups > 2 else ""
+    sizes = re.sub(r", (context|users)(?:_tokens)?=", r" --\1 ", found[found.re.groups])
+    return f"{who}sparkrecipes {command.replace('ID', subject or 'RECIPE')}{sizes}"
 
 
 def clip(text: str, longest: int = LONGEST) -> str:

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
         download,
         run_round,
     )
+    from sparkrecipes.operations.connection import connect
     from sparkrecipes.operations.contributing import contribute_round, review_changes
     from sparkrecipes.operations.history import export_rounds, list_rounds
     from sparkrecipes.operations.importation import import_recipe
-    from sparkrecipes.operations.connection import connect
     from sparkrecipes.operations.installation import install
     from sparkrecipes.operations.launching import launch
     from sparkrecipes.operations.pinning import pin_recipe

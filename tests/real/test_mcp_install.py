@@ -1,6 +1,8 @@
-"""A scripted agent on a real Docker Engine: from a search to a proven real vLLM, by tools alone."""
+"""A scripted agent on a real Docker Engine: from "agents" to a proven real vLLM, by tools alone."""
 
 import json
+import re
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.real.conftest import CommandLine, docker, free_port
+from tests.real.conftest import ROOT, CommandLine, docker, free_port
 from tests.support.hub import Hub, HubRepo
 from tests.support.mcp import Pipe, calls_in
 
@@ -31,7 +33,19 @@ def hub(tiny_model: Path) -> Iterator[Hub]:
 @pytest.fixture
 def env(vllm_image: str, hub: Hub, tiny_catalog: Path, tmp_path: Path) -> dict[str, str]:
     """The environment of the server and its workers: own folders, own catalog, a planted secret."""
-    assert vllm_image in (tiny_catalog / "recipes" / f"{RECIPE}.yaml").read_text()
+    recipe = tiny_catalog / "recipes" / f"{RECIPE}.yaml"
+    text = recipe.read_text()
+    assert vllm_image in text
+    # The shipped use cases, but for the context: agents need a recipe that calls tools.
+    shutil.copytree(ROOT / "catalog" / "use_cases", tiny_catalog / "use_cases")
+    agents = tiny_catalog / "use_cases" / "agents.yaml"
+    agents.write_text(
+        re.sub(r"min_context_tokens: \d+", "min_context_tokens: 2048", agents.read_text())
+    )
+    flags = "  - --enable-auto-tool-choice\n  - --tool-call-parser=hermes\n"
+    recipe.write_text(
+        text.replace("flags:\n", f"flags:\n{flags}").replace("  - text\n", "  - text\n  - tools\n")
+    )
     found = CommandLine(tmp_path, tiny_catalog).env
     return {
         **found,
@@ -72,20 +86,41 @@ def until_step(server: Pipe, job_id: str, step: str) -> None:
         assert time.monotonic() < deadline, seen
 
 
+def walk_by_next(server: Pipe, port: int) -> dict[str, dict[str, Any]]:
+    """Go from "agents" to a job, knowing the tool list and what each answer's ``next`` says.
+
+    Only the port is the test's own: the usual one may be taken here.
+    """
+    tools = {
+        tool["name"]: tool["inputSchema"]["properties"]
+        for tool in server.ask("tools/list", {})["tools"]
+    }
+    told: dict[str, dict[str, Any]] = {}
+    step: tuple[str, dict[str, Any]] = ("search_recipes", {"use_case": "agents"})
+    while step[0] != "get_job":
+        name, given = step
+        assert set(given) <= set(tools[name]), step
+        told[name] = server.call(
+            name, **given, **({"port": port} if name == "plan_install" else {})
+        )
+        step = calls_in(told[name]["next"])[0]
+    assert ["search_recipes", "check_recipe", "plan_install", "start_install"] == list(told)
+    return told
+
+
 def test_an_agent_installs_and_proves_a_real_engine_although_its_server_dies(
     env: dict[str, str], stranger: str, tmp_path: Path
 ) -> None:
     """Search, check, plan, start, kill -9 of the server while it loads, report, measure, stop."""
     port = free_port()
     server = Pipe(env)
-    found = server.call("search_recipes", query="tiny")
-    assert [RECIPE] == [row["id"] for row in found["recipes"]]
-    assert "ready" == server.call("check_recipe", recipe_id=RECIPE)["verdict"]
-    plan = server.call("plan_install", recipe_id=RECIPE, port=port)
+    told = walk_by_next(server, port)
+    assert RECIPE == told["search_recipes"]["pick"]["id"]
+    assert "ready" == told["check_recipe"]["verdict"]
+    plan, job = told["plan_install"], told["start_install"]
     assert ("ready", 0.0) == (plan["verdict"], plan["image_gb"])
     assert plan["download_gb"] is not None
     assert f"-p 127.0.0.1:{port}:8000" in plan["command"]
-    job = server.call("start_install", plan_id=plan["plan_id"])
     until_step(server, job["job_id"], "wait")
     server.kill()
 

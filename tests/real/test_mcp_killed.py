@@ -65,7 +65,9 @@ class Killing:
             server.__exit__()
         with self.server() as again:
             seen = again.call("get_job", job_id=first)
-            assert seen["state"] in ("running" if victim == "server" else "lost", "done"), json.dumps(seen)
+            assert seen["state"] in ("running" if victim == "server" else "lost", "done"), (
+                json.dumps(seen)
+            )
             if seen["state"] == "done":
                 return seen
             second = again.call("start_install", plan_id=plan_id)["job_id"]
