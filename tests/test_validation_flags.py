@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from sparkrecipes.catalog import Catalog, data_root, open_catalog
-from sparkrecipes.engine_flags import env_problems, flag_problems
+from sparkrecipes.engine_flags import env_problems, flag_problems, problems
 from sparkrecipes.engine_flags.names import names_of
 from sparkrecipes.engine_flags.options import option_table
 from sparkrecipes.engine_flags.problem import FlagProblem
@@ -124,6 +125,29 @@ def test_a_beginning_of_a_flag_is_not_its_name(catalog):
     assert ("unknown_flag", None) == (problem.code, problem.fix)
 
 
+NUMBERS = [
+    ("--max-num-batched-tokens", ["8192", "8k", "8K", "8_192"], ["8,192", "lots", "1.5", "auto"]),
+    ("--seed", ["7", "-1"], ["7k", "1.5", "x"]),
+    ("--cpu-offload-gb", ["4", "1.5", "1e1"], ["4k", "x"]),
+    ("--max-num-active-seqs", ["4", "None"], ["none", "x"]),
+]
+
+
+@pytest.mark.parametrize(("option", "right", "wrong"), NUMBERS)
+def test_a_number_is_written_as_the_option_reads_it(catalog, option, right, wrong):
+    """Suffixes, decimals and words only where its parser takes them."""
+    for value in right:
+        assert [] == found(catalog, f"{option}={value}"), value
+    for value in wrong:
+        assert ["error flag_value"] == codes(found(catalog, f"{option}={value}")), value
+
+
+def test_a_grouped_number_is_shown_without_its_commas(catalog):
+    """8,192 is 8192 to people only."""
+    [problem] = found(catalog, "--max-num-batched-tokens=8,192")
+    assert ("write 8192", "is no whole number") == (problem.repair, problem.message[-18:])
+
+
 NAMES = [
     ("--tool-call-parser", "hermes", "hermez", "error unknown_tool_parser"),
     ("--reasoning-parser", "qwen3", "qwen33", "error unknown_reasoning_parser"),
@@ -178,9 +202,9 @@ JSON_KEYS = [
 def test_keys_inside_json_are_known(catalog, right, wrong, near):
     """By whichever name of the option, in one piece or key by key; free parts stay free."""
     assert [] == found(catalog, right)
-    problems = found(catalog, wrong)
-    assert {"error unknown_json_key"} == set(codes(problems))
-    assert near in problems[0].repair
+    said = found(catalog, wrong)
+    assert {"error unknown_json_key"} == set(codes(said))
+    assert near in said[0].repair
 
 
 def test_fields_of_speculation_are_keys_of_the_version(catalog):
@@ -191,6 +215,20 @@ def test_fields_of_speculation_are_keys_of_the_version(catalog):
     assert known is not None
     for name in Speculative.model_fields:
         assert name in known.json_keys["--speculative-config"]
+
+
+def test_a_field_of_speculation_that_the_version_has_no_key_for_is_an_error(catalog, monkeypatch):
+    """No recorded release lacks one: asked about one that does, made up of a real one."""
+    real = names_of("vllm", "0.31.0")
+    assert real is not None
+    few = {"--speculative-config": frozenset({"method", "num_speculative_tokens"})}
+    older = dataclasses.replace(real, json_keys={**real.json_keys, **few})
+    monkeypatch.setattr(problems, "names_of", lambda *_: older)
+    fields = {"method": "mtp", "num_speculative_tokens": 2}
+    assert [] == found(catalog, speculative=Speculative(**fields))
+    [problem] = found(catalog, speculative=Speculative(**fields, draft_sample_method="greedy"))
+    assert ("error", "unknown_json_key") == (problem.level, problem.code)
+    assert ("speculative", "draft_sample_method") == problem.path
 
 
 CONFLICTS = [
@@ -278,11 +316,11 @@ def test_another_version_and_a_patched_build_are_not_checked(catalog):
         update={"local_build": LocalBuild(how="docker build .", source="made up")}
     )
     for fields in ({"engine_version": "0.28.0"}, {"engine_version": None}, {"image": built}):
-        problems = found(catalog, *flags, **fields)
-        assert ["hint flags_not_checked", "error duplicate_flag"] == codes(problems)
-        assert problems[0].message.startswith("not checked: which flags ")
+        said = found(catalog, *flags, **fields)
+        assert ["hint flags_not_checked", "error duplicate_flag"] == codes(said)
+        assert said[0].message.startswith("not checked: which flags ")
         assert [] == env_found(catalog, {"VLLM_NO_SUCH": "1"}, **fields)
-    assert "built as the recipe says" in problems[0].message
+    assert "built as the recipe says" in said[0].message
 
 
 def env_found(catalog: Catalog, env: dict[str, str], **fields: Any) -> list[FlagProblem]:

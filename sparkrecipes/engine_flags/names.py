@@ -21,6 +21,7 @@ class Names:
         quantization: Values of ``--quantization``.
         env: Environment variables that begin like the engine's own.
         json_keys: By option: the keys that it takes, nested ones with dots.
+        values: By option that takes a number: how it may be written.
     """
 
     tool_parsers: frozenset[str]
@@ -28,6 +29,7 @@ class Names:
     quantization: frozenset[str]
     env: frozenset[str]
     json_keys: Mapping[str, frozenset[str]]
+    values: Mapping[str, frozenset[str]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,9 +56,8 @@ class NameTable:
             reasoning_parsers=self._have("reasoning_parsers", at),
             quantization=self._have("quantization", at),
             env=self._have("env", at),
-            json_keys={
-                option: self._those(keys, at) for option, keys in self.data["json_keys"].items()
-            },
+            json_keys=self._by_option("json_keys", at),
+            values=self._by_option("values", at),
         )
 
     def last_with(self, group: str, name: str) -> str | None:
@@ -68,6 +69,9 @@ class NameTable:
         """Return the oldest version that has a name; None where no recorded one has."""
         runs = self.data[group].get(name)
         return runs[0][0] if runs else None
+
+    def _by_option(self, group: str, at: int) -> dict[str, frozenset[str]]:
+        return {option: self._those(names, at) for option, names in self.data[group].items()}
 
     def _have(self, group: str, at: int) -> frozenset[str]:
         return self._those(self.data[group], at)

@@ -7,6 +7,7 @@ get a hint that says so.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -170,6 +171,41 @@ def _replacement(asked: Asked, flag: GivenFlag, former: Renamed) -> tuple[str, A
     return f"write {' '.join(items)}", written_as(flag, *items) if certain else None
 
 
+_SHAPES = (
+    ("whole", re.compile(r"\d[\d_]*")),
+    ("negative", re.compile(r"-\d[\d_]*")),
+    ("decimal", re.compile(r"-?(\d*\.\d+|\d+\.)([eE]-?\d+)?|-?\d+[eE]-?\d+")),
+    ("suffixed", re.compile(r"\d+(\.\d+)?[kKmMgGtT]")),
+    ("auto", re.compile(r"auto", re.IGNORECASE)),
+    ("None", re.compile(r"None")),
+)
+"""Ways to write a number; what is none of them is a word."""
+
+
+def _numbers(asked: Asked) -> Iterator[FlagProblem]:
+    """Find values that an option of numbers does not read."""
+    written = asked.names.values if asked.names else {}
+    for flag in asked.given:
+        option = (asked.options or {}).get(flag.name)
+        shapes = next((written[n] for n in (option.names if option else ()) if n in written), None)
+        value = (flag.value or "").strip()
+        if not shapes or flag.value is None or flag.key:
+            continue
+        if not any(kind in shapes and shape.fullmatch(value) for kind, shape in _SHAPES):
+            message = f"{flag.written}: {short(value)} is no {_what_number(shapes)}"
+            digits = re.sub(r"[,.' ]", "", value)
+            plain = digits if re.fullmatch(r"\d{1,3}([,.' ]\d{3})+", value) else "7"
+            example = f"write {plain}" if plain != "7" else f"write {flag.written}=7 or the like"
+            yield error(flag, "flag_value", message, example)
+
+
+def _what_number(shapes: frozenset[str]) -> str:
+    """Return what an option takes, as people say it."""
+    kind = "number" if "decimal" in shapes else "whole number"
+    also = [word for word in ("auto", "None") if word in shapes]
+    return " or ".join([kind, *also])
+
+
 def _names(asked: Asked) -> Iterator[FlagProblem]:
     """Find parsers and methods that the version does not have: it ends with an error then."""
     given = asked.by_name()
@@ -254,4 +290,11 @@ def _speculative(asked: Asked) -> Iterator[FlagProblem]:
             )
 
 
-VERSION_RULES: tuple[Rule, ...] = (_not_checked, _known, _names, _json_keys, _speculative)
+VERSION_RULES: tuple[Rule, ...] = (
+    _not_checked,
+    _known,
+    _numbers,
+    _names,
+    _json_keys,
+    _speculative,
+)

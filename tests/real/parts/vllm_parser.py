@@ -101,6 +101,39 @@ def given(config: type) -> list[Any]:
     return [field for field in dataclasses.fields(config) if field.init and field.name[0] != "_"]
 
 
+SHAPES = {
+    "whole": "7",
+    "negative": "-1",
+    "decimal": "1.5",
+    "suffixed": "7k",
+    "auto": "auto",
+    "None": "None",
+}
+"""Ways to write a number, each with an example."""
+
+NO_NUMBERS = ("word", '["word"]', '{"word":1}')
+"""Values of options that take any word, or JSON."""
+
+
+def value_shapes() -> dict[str, list[str]]:
+    """Return how each option that takes a number may have it written."""
+    parser = serve_parser()
+    found = {}
+    for action in parser._actions:
+        name = next((n for n in action.option_strings if n.startswith("--")), "")
+        if not name or action.nargs == 0 or action.choices:
+            continue
+        if all(complaint(parser, ["model", f"{name}={text}"]) for text in NO_NUMBERS):
+            takes = [
+                shape
+                for shape, example in SHAPES.items()
+                if not complaint(parser, ["model", f"{name}={example}"])
+            ]
+            if "whole" in takes:
+                found[name] = sorted(takes)
+    return found
+
+
 def variables() -> list[str]:
     """Return the environment variables that its Python code names."""
     import vllm
@@ -124,6 +157,7 @@ def names() -> dict[str, Any]:
         "quantization": sorted(QUANTIZATION_METHODS),
         "env": variables(),
         "json_keys": json_keys(),
+        "values": value_shapes(),
     }
 
 
