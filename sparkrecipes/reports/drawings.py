@@ -66,7 +66,7 @@ def latency_plots(round_: Round) -> Markup:
         bar
         for step in ladder(round_)
         if step.e2e_s
-        for bar in percentile_bars(f"{step.scenario or ''} {step.users} users", step.e2e_s, "s")
+        for bar in percentile_bars(step_name(step), step.e2e_s, "s")
     ]
     if requests:
         parts += [
@@ -86,12 +86,18 @@ def latency_plots(round_: Round) -> Markup:
     return joined(tuple(parts))
 
 
+def step_name(step: Concurrent) -> str:
+    """Name a number of users, and what they asked for where a ladder has several."""
+    users = "1 user" if step.users == 1 else f"{step.users} users"
+    return f"{step.scenario} {users}" if step.scenario else users
+
+
 def percentile_bars(name: str, of: Percentiles, unit: str) -> Iterator[Bar]:
     """Yield the bars of one distribution."""
     for share, colour in SHARES:
         value = getattr(of, share)
         if value is not None:
-            yield Bar(f"{name.strip()}, {share}", value, f"{value:.4g} {unit}", colour)
+            yield Bar(f"{name} {share}", value, f"{value:.4g} {unit}", colour)
 
 
 def sustained_plot(round_: Round) -> Markup:

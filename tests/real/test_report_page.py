@@ -14,7 +14,7 @@ from sparkrecipes.catalog import open_catalog
 from sparkrecipes.reports import compare, compare_pair, html, html_of_pair
 from tests.real.conftest import part
 from tests.support.chromium import Page, browser
-from tests.support.full_round import full_round, spread
+from tests.support.full_round import full_round, spread, step
 
 pytestmark = pytest.mark.real
 
@@ -31,7 +31,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """One round with everything, one with nothing, and two compared, as files."""
+    """A round with everything, one with nothing, one of the school, and two compared, as files."""
     folder = tmp_path_factory.mktemp("pages")
     catalog = open_catalog()
     row = catalog.october_row(catalog.recipe(RECIPE))
@@ -44,7 +44,14 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         single__decode_tok_s=spread(112.0),
         concurrent__aggregate_tok_s=spread(231.0),
     )
+    ladder = [(kind, n) for kind in ("chat", "qa", "rag") for n in (1, 2, 4, 8, 16)]
+    school = full_round(
+        method="school",
+        concurrent=None,
+        users_curve=tuple(step(n, 90.0 * n**0.5, kind) for kind, n in ladder),
+    )
     written = {
+        "school": html(compare(school, row, recipe_id=RECIPE), school),
         "full": html(compare(full, row, recipe_id=RECIPE), full),
         "bare": html(compare(bare, None, recipe_id=None), bare),
         "pair": html_of_pair(compare_pair(full, newer), full, newer),
@@ -116,7 +123,7 @@ def test_it_opens_from_a_file_and_asks_for_nothing_else(
     assert page.run("document.querySelector('h1').textContent.length") > 3
 
 
-@pytest.mark.parametrize(("name", "plots"), [("full", 6), ("bare", 0), ("pair", 13)])
+@pytest.mark.parametrize(("name", "plots"), [("full", 6), ("bare", 0), ("pair", 13), ("school", 6)])
 def test_the_plots_are_drawn_and_nothing_sticks_out(
     page: Page, files: dict[str, str], name: str, plots: int
 ) -> None:
