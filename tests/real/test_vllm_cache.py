@@ -3,6 +3,7 @@
 import json
 import random
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from sparkrecipes.hub_models import model_from_config
 from sparkrecipes.memory import EngineSettings, FitRequest, engine_request
 from sparkrecipes.memory.cache_groups import CachePlan, group_layers
-from sparkrecipes.memory.cache_specs import CacheSettings, CacheSpec
+from sparkrecipes.memory.cache_specs import FIXED_BLOCKS, CacheSettings, CacheSpec
 from sparkrecipes.memory.engine_log import engine_kv
 from sparkrecipes.memory.engine_rules import rules_for
 from sparkrecipes.memory.sequence_cost import sequence_cost
@@ -88,6 +89,16 @@ MODELS = {
     "delta net, dflash with windows": asked(
         NEXT, 262144, draft=configs.DFLASH_WITH_WINDOWS, speculative=drafting("dflash", 7)
     ),
+    "delta net, dflash with windows, FLASHINFER": asked(
+        NEXT,
+        262144,
+        draft=configs.DFLASH_WITH_WINDOWS,
+        speculative=drafting("dflash", 7),
+        kernel_blocks=list(FIXED_BLOCKS),
+    ),
+    "window and full, FLASHINFER": asked(
+        configs.GPT_OSS_20B, 131072, kernel_blocks=list(FIXED_BLOCKS)
+    ),
     "mamba-2, prefix caching": asked(configs.NEMOTRON_3_NANO, 262144),
     "mamba-2, no prefix caching": asked(configs.NEMOTRON_3_NANO, 262144, prefix_caching=False),
     "mamba-2, fp8": asked(configs.NEMOTRON_3_NANO, 131072, kv_cache_dtype="fp8"),
@@ -115,7 +126,7 @@ def request_of(question: dict[str, Any]) -> FitRequest:
                 repo="owner/drafter", method=told["method"], layers=layers, sources={"layers": "a"}
             ),
         )
-    return engine_request(
+    found = engine_request(
         described(question["config"], drafters),
         engine("vllm"),
         context_tokens=question["context_tokens"],
@@ -127,6 +138,8 @@ def request_of(question: dict[str, Any]) -> FitRequest:
             max_num_batched_tokens=question["max_num_batched_tokens"],
         ),
     )
+    more = ("--attention-backend=FLASHINFER",) if "kernel_blocks" in question else ()
+    return replace(found, flags=(*found.flags, *more))
 
 
 def stack(number: int) -> dict[str, Any]:

@@ -6,7 +6,8 @@ are made by vLLM's model classes on the meta device, without weights. Or it is a
 (``layers``), put together from vLLM's spec classes. The answers are what vLLM's log would print.
 
 Two things of a GPU are put in place of the CPU's, as there is none: kernels that take any multiple
-of 16 tokens a block (FLASH_ATTN, TRITON_ATTN), and asynchronous scheduling.
+of 16 tokens a block (FLASH_ATTN, TRITON_ATTN) or those of ``kernel_blocks`` (FLASHINFER), and
+asynchronous scheduling.
 """
 
 import json
@@ -14,7 +15,7 @@ import os
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 os.environ.update(VLLM_NO_USAGE_STATS="1", HF_HUB_OFFLINE="1", VLLM_LOGGING_LEVEL="ERROR")
 
@@ -46,14 +47,16 @@ DTYPES = {1: torch.uint8, 2: torch.bfloat16, 4: torch.float32}
 
 
 class GpuKernels(CPUAttentionBackend):
-    """Kernels that take any multiple of 16 tokens a block."""
+    """Kernels that take any multiple of 16 tokens a block, or blocks of fixed sizes."""
+
+    fixed: ClassVar[list[int]] = []
 
     @staticmethod
     def get_supported_kernel_block_sizes(
         kv_cache_spec: KVCacheSpec | None = None,
     ) -> list[int | MultipleOf]:
-        """Give what FLASH_ATTN and TRITON_ATTN give on a GPU."""
-        return [MultipleOf(16)]
+        """Give what FLASH_ATTN and TRITON_ATTN give on a GPU; else what FLASHINFER gives."""
+        return list(GpuKernels.fixed) or [MultipleOf(16)]
 
 
 class GpuPlatform(Platform):
@@ -183,6 +186,7 @@ def main() -> None:
     start_distributed(plain)
     for name, question in given["models"].items():
         try:
+            GpuKernels.fixed = question.get("kernel_blocks", [])
             config = engine_config(question)
             with set_current_vllm_config(config):
                 answers[name] = answer(config, model_specs(config), question["available_bytes"])
