@@ -76,7 +76,7 @@ def evidence_of(
     return {
         "title": f"Contributed round of {recipe.title}, {date}",
         "publisher": publisher,
-        "method": "october",
+        "method": "contributed",
         "method_text": METHOD_TEXT,
         "hardware": hardware,
         "trust_rank": CONTRIBUTED_RANK,

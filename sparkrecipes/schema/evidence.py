@@ -107,8 +107,9 @@ class EvidenceFile(Frozen):
 
     title: Text
     publisher: Text
-    method: Literal["october", "school", "survey"]
-    """Figures of two methods are never ranked together."""
+    method: Literal["october", "school", "survey", "contributed"]
+    """Figures of two methods are never ranked together. ``contributed``: rounds of users, taken as
+    the October round's are, on machines that nobody else has seen: shown, and ranked with none."""
     method_text: Text
     """What was measured and how, in a few sentences."""
     hardware: Text
