@@ -97,8 +97,6 @@ def render(
         Misuse: A format, port or address that cannot be.
         CatalogError: A value of the recipe that could smuggle in an option or a secret.
     """
-    chosen = format if format in CLUSTER_FORMATS else chosen_format(format)
-    wanted = chosen_nodes(chosen, nodes)
     settings = Settings(context_tokens, users, gpu_memory_utilization)
     if format in CLUSTER_FORMATS:
         request = ClusterRequest(
@@ -107,38 +105,49 @@ def render(
             machine=machine,
             settings=settings,
             image=image_of(recipe, image_digest),
-            nodes=wanted,
+            nodes=chosen_nodes(format, nodes),
             port=port,
             bind=bind,
             weights_bytes=weights_bytes,
         )
         return render_cluster(request, format)
     chosen = chosen_format(format)
+    chosen_nodes(chosen, nodes)
     target = placed(recipe.weights, weights, engine, cache_root)
     draft = placed(recipe.drafter, drafter, engine, cache_root)
     places = tuple(place for place in (target, draft) if place)
-    arguments = engine_arguments(recipe, engine, target, draft, settings)
-    address = f"{published_address(bind, port)}:{engine.container_port}"
     container = build(
         recipe,
         engine,
         machine,
         places,
-        arguments,
-        address,
+        engine_arguments(recipe, engine, target, draft, settings),
+        f"{published_address(bind, port)}:{engine.container_port}",
         image_digest,
         frozenset(set_env),
         catalog_version,
     )
     exposed = bind if is_exposed(bind) else None
+    warnings = render_warnings(recipe, engine, container, places, exposed, chosen, set_env)
+    return command_of(container, chosen, base_url(bind, port), gpu_memory_utilization, warnings)
+
+
+def command_of(
+    container: Container,
+    format: Format,
+    url: str,
+    gpu_memory_utilization: float | None,
+    warnings: tuple[str, ...],
+) -> Command:
+    """Write a container in a format of one machine."""
     return Command(
         argv=docker_argv(container),
-        shell=WRITERS[chosen](container),
-        format=chosen,
+        shell=WRITERS[format](container),
+        format=format,
         container_name=container.name,
-        base_url=base_url(bind, port),
+        base_url=url,
         gpu_memory_utilization=gpu_memory_utilization,
-        warnings=render_warnings(recipe, engine, container, places, exposed, chosen, set_env),
+        warnings=warnings,
     )
 
 
