@@ -78,6 +78,19 @@ def test_a_round_becomes_a_row_that_its_recipe_points_at(clone):
     assert 8 == len(opened.evidence[Path(answer.evidence_file).stem].by_workload[0].workloads)
 
 
+def test_a_contributed_round_is_shown_and_ranked_with_none(clone):
+    """Nobody else has seen that machine: the list keeps to the publication's figures."""
+    opened = open_catalog(clone / "catalog")
+    before = opened.summary(opened.recipe(RECIPE)).published
+    contribute(clone, published_method__single_user_tok_s=999.0)
+    opened = open_catalog(clone / "catalog")
+    recipe = opened.recipe(RECIPE)
+    assert before == opened.summary(recipe).published
+    alone = recipe.model_copy(update={"evidence": recipe.evidence[-1:]})
+    assert (None, "measured") == (opened.october_row(alone), opened.status(alone))
+    assert 999.0 == opened.published(alone)[0].row.figures.single_user_tok_s
+
+
 def test_only_one_line_of_the_recipe_changes(clone):
     """Comments and layout stay."""
     before = (clone / "catalog" / "recipes" / f"{RECIPE}.yaml").read_text()
