@@ -116,16 +116,11 @@ def render(
     target = placed(recipe.weights, weights, engine, cache_root)
     draft = placed(recipe.drafter, drafter, engine, cache_root)
     places = tuple(place for place in (target, draft) if place)
+    arguments = engine_arguments(recipe, engine, target, draft, settings)
+    address = f"{published_address(bind, port)}:{engine.container_port}"
+    known = frozenset(set_env)
     container = build(
-        recipe,
-        engine,
-        machine,
-        places,
-        engine_arguments(recipe, engine, target, draft, settings),
-        f"{published_address(bind, port)}:{engine.container_port}",
-        image_digest,
-        frozenset(set_env),
-        catalog_version,
+        recipe, engine, machine, places, arguments, address, image_digest, known, catalog_version
     )
     exposed = bind if is_exposed(bind) else None
     warnings = render_warnings(recipe, engine, container, places, exposed, chosen, set_env)
