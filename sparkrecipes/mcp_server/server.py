@@ -6,6 +6,7 @@ import logging
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import cached_property
 from typing import Any
 
 from mcp.server import MCPServer
@@ -85,7 +86,7 @@ class Server(MCPServer[House]):
             answer = await super().call_tool(name, arguments, context)
         except (SparkRecipesError, ToolError) as err:
             found = faults.explained(err) if isinstance(err, ToolError) else err
-            told = faults.described(found, arguments, self.parameters().get(name, ()))
+            told = faults.described(found, arguments, self.parameters.get(name, ()))
             return self.shaped(told, arguments, is_error=True)
         if not isinstance(answer, CallToolResult) or answer.structured_content is None:
             return answer
@@ -95,14 +96,15 @@ class Server(MCPServer[House]):
         self, facts: shape.Facts, arguments: dict[str, Any], *, is_error: bool = False
     ) -> CallToolResult:
         """Return facts as every answer has them; nothing in them names a tool that is not here."""
-        missing = ACTS - set(self.parameters())
+        missing = ACTS - self.parameters.keys()
         facts = shape.without_nulls(facts)
         if missing:
             facts = without_tools(facts, missing)
-        return shape.answer(shape.bounded(facts, shape.most_bytes(arguments)), is_error=is_error)
+        return shape.answer(facts, shape.most_bytes(arguments), is_error=is_error)
 
+    @cached_property
     def parameters(self) -> dict[str, dict[str, Any]]:
-        """Return the parameters of each tool that is here."""
+        """The parameters of each tool that is here; they stay as they are built."""
         return {
             tool.name: tool.parameters.get("properties", {})
             for tool in self._tool_manager.list_tools()
@@ -114,7 +116,7 @@ class Server(MCPServer[House]):
         Raises:
             SparkRecipesError: With the parameter at fault and the nearest one that there is.
         """
-        tools = self.parameters()
+        tools = self.parameters
         if name not in tools:
             near = nearest(name, tools)
             raise SparkRecipesError(

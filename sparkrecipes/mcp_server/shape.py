@@ -21,10 +21,20 @@ MORE = re.compile(r"and (\d+) more")
 Facts = dict[str, Any]
 
 
-def answer(facts: Facts, *, is_error: bool = False) -> CallToolResult:
-    """Return facts as an answer: hosts differ in whether a model sees the text or the structure."""
-    text = TextContent(type="text", text=compact(facts))
-    return CallToolResult(content=[text], structured_content=facts, is_error=is_error)
+def answer(facts: Facts, most: int, *, is_error: bool = False) -> CallToolResult:
+    """Return facts as an answer: hosts differ in whether a model sees the text or the structure.
+
+    Args:
+        facts: What it says, without nulls.
+        most: Bytes that it may take.
+        is_error: Whether it is an error.
+    """
+    text = compact(facts)
+    if len(text.encode()) > most:
+        facts = bounded(facts, most)
+        text = compact(facts)
+    content = [TextContent(type="text", text=text)]
+    return CallToolResult(content=content, structured_content=facts, is_error=is_error)
 
 
 def compact(value: Any) -> str:
