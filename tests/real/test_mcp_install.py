@@ -50,6 +50,7 @@ def env(vllm_image: str, hub: Hub, tiny_catalog: Path, tmp_path: Path) -> dict[s
     return {
         **found,
         "HF_ENDPOINT": hub.url,
+        "HF_HUB_OFFLINE": "0",
         "XDG_STATE_HOME": str(tmp_path / "state"),
         "NGC_API_KEY": SECRET,
     }

@@ -128,6 +128,7 @@ def env(docker_engine: str, tiny_image: str, tiny_catalog: Path, tmp_path: Path)
             return {
                 **found,
                 "HF_ENDPOINT": hub.url,
+                "HF_HUB_OFFLINE": "0",
                 "XDG_STATE_HOME": str(home / "state"),
                 "DOCKER_HOST": docker_engine,
             }
