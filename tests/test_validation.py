@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sparkrecipes.catalog import Catalog, data_root, open_catalog, validate
+from sparkrecipes.catalog import Catalog, data_root, open_catalog, validate, validate_text
 from sparkrecipes.catalog.kinds import kind_of
 from sparkrecipes.engine_flags import flag_problems, given_flags, known_versions
 from sparkrecipes.errors import CatalogError, Misuse
@@ -585,8 +585,16 @@ def test_the_kind_follows_from_folder_name_or_schema_line():
     assert "models" == kind_of(Path("/x/models/a.yaml"), line)
     assert "machines" == kind_of(Path("/x/y/a.yaml"), line)
     assert "does_not_run.yaml" == kind_of(Path("does_not_run.yaml"))
-    assert "recipes" == kind_of(Path("a.yaml"), "# yaml-language-server: $schema=other.json\n")
-    assert "recipes" == kind_of(Path("a.yaml"))
+    assert "recipes" == kind_of(Path("/x/a.yaml"), "# yaml-language-server: $schema=other.json\n")
+    assert "recipes" == kind_of(Path("/x/a.yaml"))
+
+
+def test_the_text_of_a_recipe_is_one_in_any_folder(tmp_path, monkeypatch, catalog):
+    """Who imports into a folder that is called models gets a recipe checked, not a model."""
+    folder = tmp_path / "models"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    assert () == validate_text(GOOD, "x.yaml", catalog)
 
 
 @pytest.mark.parametrize("text", ["", "- a\n", "a\n", "null\n", "8\n"])

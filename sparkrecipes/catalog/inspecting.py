@@ -23,19 +23,22 @@ from sparkrecipes.strict_yaml.editing import trimmed
 T = TypeVar("T", bound=BaseModel)
 
 
-def faults_in(text: str, path: Path, catalog: Catalog) -> tuple[Document, list[Fault]]:
+def faults_in(
+    text: str, path: Path, catalog: Catalog, *, folder: str | None = None
+) -> tuple[Document, list[Fault]]:
     """Return the document of a text and what is wrong with it.
 
     Args:
         text: What the file holds.
         path: The file; its folder and name say what it should be.
         catalog: What it is checked against.
+        folder: What it should be, wherever it lies.
 
     Raises:
         StrictYamlError: The text is not strict YAML.
     """
     document = parse(text, name=str(path))
-    folder = kind_of(path, text[:1000])
+    folder = folder or kind_of(path, text[:1000])
     value, found = check(document, BY_FOLDER[folder], path.stem)
     if folder == "recipes":
         found += _recipe_faults(document, value, found, catalog)

@@ -121,7 +121,7 @@ def _file_problem(path: Path, code: str, message: str, repair: str) -> Problem:
 
 def validate_text(text: str, name: str, catalog: Catalog) -> tuple[Problem, ...]:
     """Say what is wrong with the text of a recipe; see ``sparkrecipes.catalog.validate_text``."""
-    return tuple(_text_problems(text, Path(name), catalog))
+    return tuple(_text_problems(text, Path(name), catalog, folder="recipes"))
 
 
 def _file_problems(path: Path, catalog: Catalog) -> list[Problem]:
@@ -132,9 +132,11 @@ def _file_problems(path: Path, catalog: Catalog) -> list[Problem]:
     return _text_problems(text, path, catalog)
 
 
-def _text_problems(text: str, path: Path, catalog: Catalog) -> list[Problem]:
+def _text_problems(
+    text: str, path: Path, catalog: Catalog, *, folder: str | None = None
+) -> list[Problem]:
     try:
-        document, found = faults_in(text, path, catalog)
+        document, found = faults_in(text, path, catalog, folder=folder)
     except StrictYamlError as error:
         return sorted(error.problems, key=lambda problem: (problem.line, problem.column))
     problems = [problem(document, fault) for fault in found]
