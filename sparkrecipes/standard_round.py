@@ -332,7 +332,8 @@ def sse_events(pieces: Pieces) -> Iterator[tuple[float, bytes, bytes, bool]]:
 
 
 def _count(value: Any) -> int | None:
-    return value if type(value) is int and value >= 0 else None
+    """A number of tokens; what no request can have is none."""
+    return value if type(value) is int and 0 <= value < 10**8 else None
 
 
 def _dict(value: Any) -> Json:
@@ -901,7 +902,7 @@ def parse_counters(text: str, model: str) -> dict[str, float]:
     for match in filter(None, map(_SERIES.match, text.splitlines())):
         if not match[1].endswith(("_created", "_bucket")):
             with contextlib.suppress(ValueError):
-                rows.append((match[1], match[2] or "", float(match[3])))
+                rows.append((match[1], match[2] or "", _counter(match[3])))
     ours = f'model_name="{model}"'
     named = any(ours in labels for _, labels, _ in rows)
     totals: dict[str, float] = {}
@@ -911,6 +912,14 @@ def parse_counters(text: str, model: str) -> dict[str, float]:
             key = f"{name}@{position[1]}" if position else name
             totals[key] = totals.get(key, 0.0) + value
     return totals
+
+
+def _counter(text: str) -> float:
+    """A counter's value; ValueError where it is none: NaN, infinite, or beyond all counting."""
+    value = float(text)
+    if not abs(value) < 1e15:
+        raise ValueError(text)
+    return value
 
 
 def _first(counters: Mapping[str, float], *names: str) -> str:

@@ -14,6 +14,7 @@ from sparkrecipes.cli import main
 from sparkrecipes.errors import Misuse
 from sparkrecipes.standard_round import Answer, Ask, Client, Endpoint, Limits
 from tests.support.replay_server import (
+    DONE,
     HEAD,
     Engine,
     ReplayServer,
@@ -24,6 +25,7 @@ from tests.support.replay_server import (
     frame,
     page,
     stream,
+    usage,
     words,
 )
 from tests.support.scripted_round import codes, good, measure
@@ -238,3 +240,22 @@ def test_a_context_that_holds_no_prompt_at_all_ends_the_round(
     assert data["sustained"] is None
     assert 0 == data["stability"]["failed"]
     assert "" == capfd.readouterr().err
+
+
+@pytest.mark.parametrize("tokens", [10**9, 10**40, -1, True])
+@pytest.mark.parametrize("counter", ["NaN", "+Inf", "1e300", "-1e300"])
+def test_figures_that_cannot_be_are_no_figures(tokens: int, counter: str) -> None:
+    """A server that counts absurdly in usage and on its page of counters is measured all the same.
+
+    Its tokens are then its events, its counters are not there, and the round is of its type.
+    """
+    names = ("spec_decode_num_drafts", "spec_decode_num_draft_tokens", "generation_tokens")
+    page_ = "".join(f"vllm:{name}_total {counter}\n" for name in names)
+    texts = [(0.0005 * n, event({"content": word})) for n, word in enumerate(words(80))]
+    ending = event({}, "length") + usage(tokens, tokens) + DONE
+    chat = stream([*texts, (0.05, ending)])
+    with ReplayServer(Engine(lambda _: chat, metrics=lambda: page_)) as server:
+        measured = ops.run_round(base_url=server.base_url, model="m", only="single")
+    assert measured.single
+    assert ("chunks", 3) == (measured.single.token_source, measured.single.n)
+    assert measured.acceptance is None

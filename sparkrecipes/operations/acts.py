@@ -7,6 +7,8 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pydantic import ValidationError
+
 import sparkrecipes
 from sparkrecipes import containers, downloads, standard_round
 from sparkrecipes.catalog import Catalog
@@ -156,9 +158,18 @@ def read_result(data: dict[str, Any]) -> Round:
     """Turn the client's JSON into a round.
 
     Raises:
-        RoundFailed: No request succeeded, so that there is nothing to show.
+        RoundFailed: No request succeeded, so that there is nothing to show, or the server said
+            what cannot be.
     """
-    round_ = Round.model_validate_json(json.dumps(data))
+    try:
+        round_ = Round.model_validate_json(json.dumps(data))
+    except ValidationError as err:
+        first = err.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise RoundFailed(
+            f"the server's figures make no round: {where}: {first['msg']}",
+            repair="look at its answers: is it the server that you meant?",
+        ) from err
     asked, failed = round_.stability.requests, round_.stability.failed
     if asked and failed == asked:
         raise RoundFailed(

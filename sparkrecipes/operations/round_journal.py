@@ -13,7 +13,7 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
@@ -38,15 +38,15 @@ def note_round(file: Path, data: Mapping[str, Any] | None = None) -> str:
     Returns:
         What went wrong, or nothing.
     """
-    line = JournalLine(
-        event="began" if data is None else "ended",
-        file=str(file),
-        round=None if data is None else Round.model_validate_json(json.dumps(data)),
-    )
+    event: Literal["began", "ended"] = "began" if data is None else "ended"
     try:
+        round_ = None if data is None else Round.model_validate_json(json.dumps(data))
+        line = JournalLine(event=event, file=str(file), round=round_)
         append_line(journal_path(), line.model_dump_json().encode())
     except OSError as err:
         return f"the history in {journal_path()} cannot be written: {err.strerror}"
+    except ValidationError:
+        return f"the history leaves {file} out: its figures cannot be"
     return ""
 
 
