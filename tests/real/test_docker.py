@@ -267,7 +267,7 @@ def test_an_engine_that_exits_is_known_at_once(start: Any, engine: Engine) -> No
     assert "exited" == err.value.code
     assert "exit code 3" in err.value.message
     assert 200 == len(err.value.log_tail)
-    assert "no kernel image" in err.value.log_tail[-1]
+    assert "no kernel for this GPU" in err.value.log_tail[-2]
     assert "hf_abc" not in err.value.log_tail[-1]
 
 
