@@ -268,7 +268,7 @@ def test_an_engine_that_exits_is_known_at_once(start: Any, engine: Engine) -> No
     assert "exit code 3" in err.value.message
     assert 200 == len(err.value.log_tail)
     assert "no kernel for this GPU" in err.value.log_tail[-2]
-    assert "hf_abc" not in err.value.log_tail[-1]
+    assert "hf_abc" not in err.value.log_tail[-2]
 
 
 def test_a_container_that_is_killed_while_loading_is_known(start: Any, engine: Engine) -> None:
