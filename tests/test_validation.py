@@ -261,6 +261,7 @@ CHANGES = [
     ("list for mapping", "weights:\n", "weights: []\nenv2:\n", "5:1 error wrong_type"),
     ("number in env", '"1"', "1", "23:3 error wrong_type"),
     ("env name", "HF_HUB_OFFLINE", "HF-HUB", "23:3 error wrong_value"),
+    ("unknown variable", "HF_HUB_OFFLINE", "VLLM_NO_SUCH", "23:3 hint unknown_env"),
     ("unknown build", "quant: fp8", "quant: fp4", "4:1 error unknown_build"),
     ("other repository", "Tiny-8B-FP8", "Tiny-8B-FP9", "6:3 hint unknown_build"),
     ("unknown modality", "  - text\n", "  - text\n  - image\n", "27:5 hint unknown_modality"),
