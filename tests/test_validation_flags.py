@@ -207,6 +207,15 @@ def test_keys_inside_json_are_known(catalog, right, wrong, near):
     assert near in said[0].repair
 
 
+@pytest.mark.parametrize(
+    "value", ["[" * 100_000, '{"mode":' * 5_000 + "1" + "}" * 5_000, "{", "NaN"]
+)
+def test_json_that_cannot_be_read_is_one_error_and_no_traceback(catalog, value):
+    """However deep it is nested; its keys are not asked about then."""
+    said = codes(found(catalog, f"--compilation-config={value}"))
+    assert said in (["error bad_json"], [])
+
+
 def test_fields_of_speculation_are_keys_of_the_version(catalog):
     """draft_sample_method is a key of 0.31.0's option."""
     fields = {"method": "mtp", "num_speculative_tokens": 2, "draft_sample_method": "greedy"}

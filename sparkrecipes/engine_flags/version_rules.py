@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sparkrecipes.engine_flags.given import GivenFlag
-from sparkrecipes.engine_flags.json_values import plain_json
+from sparkrecipes.engine_flags.json_values import json_fault, plain_json
 from sparkrecipes.engine_flags.names import NameTable, name_table
 from sparkrecipes.engine_flags.options import Option
 from sparkrecipes.engine_flags.problem import (
@@ -246,10 +246,9 @@ def _json_keys(asked: Asked) -> Iterator[FlagProblem]:
 
 def _keys_of(flag: GivenFlag) -> Iterator[str]:
     """Yield the keys that a flag names, nested ones with dots."""
-    try:
-        tree = json.loads(plain_json(flag.value or ""))
-    except ValueError:
-        tree = None
+    # What is no JSON, or nested too deep, is said by another rule and not read here.
+    readable = flag.value is not None and json_fault(flag.value) is None
+    tree = json.loads(plain_json(flag.value)) if readable and flag.value else None
     if flag.key:
         yield flag.key
     yield from _walk(tree, f"{flag.key}." if flag.key else "")
