@@ -107,6 +107,11 @@ def test_keys_come_in_the_order_of_other_recipes_with_their_comments(recipe):
 
 DOUBTFUL = [
     ("another value of the same flag", "hermes\n", "hermes\n  - --tool-call-parser=openai\n"),
+    (
+        "a short name of a flag with another value",
+        "hermes\n",
+        "hermes\n  - --tool-call-pars=openai\n",
+    ),
     ("a key that is not near enough", "engine_version", "engine_ver"),
     ("a key that is there already", "served_model_name:", "titel: x\nserved_model_name:"),
     ("a boolean word", '"1"', "off"),
