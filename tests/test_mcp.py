@@ -337,7 +337,9 @@ def test_a_scripted_agent_walks_by_the_tools_alone_although_its_server_is_killed
     with Pipe(env, "--offline") as again:
         job_id = step[1]["job_id"]
         listed = again.call("list_jobs")["jobs"]
-        assert [(job_id, "running")] == [(row["job_id"], row["state"]) for row in listed]
+        # On a busy machine the job may have ended before the new server answers.
+        assert [job_id] == [row["job_id"] for row in listed]
+        assert listed[0]["state"] in ("running", "done")
         while (seen := again.call(step[0], **step[1]))["state"] == "running":
             step = calls_in(seen["next"])[0]
         assert ("done", True) == (seen["state"], seen["result"]["simulated"])

@@ -7,19 +7,29 @@ import re
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
+from functools import cache
 from typing import Any, Self, TypeVar
 
 from mcp import Client
 from mcp_types import ElicitRequestParams, ElicitResult
 
 from sparkrecipes.mcp_server import Settings, build_server
+from sparkrecipes.mcp_server.server import Server
 
 T = TypeVar("T")
 ERAS = ("legacy", "2026-07-28")
+PLACES = ("SPARKRECIPES_CATALOG", "SPARKRECIPES_MACHINE")
+"""Variables that a server looks at when it opens its catalog."""
 Answerer = Callable[[Any, ElicitRequestParams], Awaitable[ElicitResult]]
 
 CALL = re.compile(r"\b(diagnose|[a-z]+_[a-z]+)\(([^()]*)\)")
 ARGUMENT = re.compile(r'(\w+)=("[^"]*"|\.\.\.|\w+)')
+
+
+@cache
+def server_for(settings: Settings, _places: tuple[str | None, ...]) -> Server:
+    """Build a server once for each way to start it: building one takes longer than most calls."""
+    return build_server(settings)
 
 
 def with_client(
@@ -30,9 +40,10 @@ def with_client(
     answer: Answerer | None = None,
 ) -> T:
     """Run some calls against a server in this process."""
+    places = tuple(os.environ.get(name) for name in PLACES)
+    server = server_for(settings or Settings(offline=True), places)
 
     async def run() -> T:
-        server = build_server(settings or Settings(offline=True))
         async with Client(server, mode=era, elicitation_callback=answer) as client:
             return await work(client)
 
