@@ -8,7 +8,7 @@
 set -euo pipefail
 
 VERSION=$1
-PYTHON=${PYTHON:-python3}
+PARTS=$(dirname "$0")
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/sparkrecipes-ci
 FOLDER=$CACHE/vllm-parser-$VERSION
 STAMP=$FOLDER/.complete
@@ -17,6 +17,8 @@ EXTRA=gguf==0.17.1
 
 say() { printf '[vllm parser] %s\n' "$*" >&2; }
 
+# A bare system's Python has no pip; that of vLLM's environment has.
+PYTHON=$(bash "$PARTS/vllm.sh" env)/bin/python
 pip=("$PYTHON" -m pip --disable-pip-version-check)
 
 released() {
