@@ -112,6 +112,7 @@ DOUBTFUL = [
         "hermes\n",
         "hermes\n  - --tool-call-pars=openai\n",
     ),
+    ("a key with one name that is a little like it", "startup_timeout_s:", "startup_s:"),
     ("a key that is not near enough", "engine_version", "engine_ver"),
     ("a key that is there already", "served_model_name:", "titel: x\nserved_model_name:"),
     ("a boolean word", '"1"', "off"),
@@ -165,6 +166,8 @@ def test_validate_says_what_it_could_put_right(recipe, capsys):
     assert [True] == [p.fixable for p in validate([recipe]).problems]
     main(["validate", str(recipe)])
     assert "1 can be put right: sparkrecipes validate --fix" in capsys.readouterr().out
+    recipe.write_text(GOOD.replace("served_model_name:", "titel: x\nserved_model_name:"))
+    assert [False] == [p.fixable for p in validate([recipe]).problems]
     recipe.write_text(GOOD.replace("engine: vllm", "engine: sglan"))
     assert [False] == [p.fixable for p in validate([recipe]).problems if p.level == "error"]
 
