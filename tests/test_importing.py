@@ -370,6 +370,19 @@ def test_a_moving_tag_with_patches_is_no_measured_image() -> None:
     assert "moving_tag" in {problem.code for problem in found.problems}
 
 
+def test_a_version_1_that_says_what_a_recipe_is_anyway_loses_nothing_by_it() -> None:
+    """``solo_only: false`` and the like are no loss; doubled braces of its template are undone."""
+    found = line(
+        'recipe_version: "1"\nmodel: Qwen/Qwen3-8B-FP8\ncontainer: ghcr.io/org/vllm:v0.31.0\n'
+        "cluster_only: false\nsolo_only: false\nmods: []\nbuild_args: null\ncommand: |\n"
+        "  vllm serve Qwen/Qwen3-8B-FP8 --max-num-seqs 1 \\\n"
+        "    --compilation-config '{{\"mode\":3}}'\n"
+    )
+    assert () == found.not_carried
+    assert ['--compilation-config={"mode":3}'] == fields(found)["flags"]
+    assert """  - '--compilation-config={"mode":3}'""" in found.text
+
+
 def test_an_unknown_model_stays_null() -> None:
     """A repository that no model of the catalog lists is not guessed: an error says what to add."""
     found = line("docker run vllm/vllm-openai:v0.31.0 acme/unknown-7b --max-num-seqs 1")

@@ -62,12 +62,12 @@ KNOWN = frozenset(
         "metadata",
     ]
 )
-ONE_NODE: dict[str, object] = {
-    "min_nodes": 1,
-    "max_nodes": 1,
-    "mode": "solo",
-    "cluster_only": False,
-    "solo_only": True,
+ONE_NODE: dict[str, tuple[object, ...]] = {
+    "min_nodes": (1,),
+    "max_nodes": (1,),
+    "mode": ("solo", "auto"),
+    "cluster_only": (False,),
+    "solo_only": (True, False),
 }
 """Values that say what a recipe is anyway."""
 
@@ -100,7 +100,7 @@ def read(found: Found, yaml: ForeignYaml) -> None:
     executor(found, yaml)
     wait(found, yaml)
     metadata(found, yaml)
-    silent = {key for key, value in ONE_NODE.items() if yaml.tree.get(key) == value}
+    silent = {key for key, values in ONE_NODE.items() if yaml.tree.get(key) in values}
     yaml.drop_rest(found, (), KNOWN | silent, WHY, "a recipe has no place for it")
     command = yaml.word(("command",))
     if command:

@@ -73,7 +73,12 @@ def scalar(value: Any) -> str:
         return "{}"
     if isinstance(value, list | tuple):
         return "[]"
-    return str(value) if is_plain(str(value)) else json.dumps(str(value), ensure_ascii=False)
+    text = str(value)
+    if is_plain(text):
+        return text
+    if '"' in text and "'" not in text and "\\" not in text:
+        return f"'{text}'"
+    return json.dumps(text, ensure_ascii=False)
 
 
 def is_plain(text: str) -> bool:
