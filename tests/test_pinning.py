@@ -143,6 +143,7 @@ def test_drift_is_told_with_both_values(place: Place) -> None:
     place.hub.repos["example/Tiny-8B-FP8"] = HubRepo(FILES, commit=SECOND)
     moved = place("pin", RECIPE, "--check", code=1)
     assert "moved" == moved["state"]
+    assert {"image": "moved", "weights": "moved"} == states(moved)
     assert [(before, now), (FIRST, SECOND)] == [(p["pinned"], p["now"]) for p in moved["pins"]]
     found = {f["check"]: f for f in place("check", RECIPE, code=1)["findings"]}
     for name, values in (("image_pinned", (before, now)), ("weights_pinned", (FIRST, SECOND))):
