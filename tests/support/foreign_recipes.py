@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 from hypothesis import strategies as st
@@ -28,6 +29,8 @@ docker run vllm serve --max-model-len --max-num-seqs=4 -tp 2 -e A=b --api-key hf
 {"method":"mtp","num_speculative_tokens":2} --speculative-config vllm/vllm-openai:v1
 """
 KEYS, WORDS = _KEYS.split(), _WORDS.split()
+TOKEN = re.compile(r"(?<!\w)hf_a{12}")
+"""The token among the words, where a cut did not glue it to the end of another word."""
 SCALARS = st.one_of(
     st.none(),
     st.booleans(),
@@ -88,4 +91,6 @@ def hold(text: str, catalog: Catalog) -> None:
     value, faults = check(parse(found.text), BY_FOLDER["recipes"], found.id)
     assert found.valid == (not [p for p in found.problems if p.level == "error"])
     assert not found.valid or (value is not None and not faults)
-    assert "hf_aaaaaaaaaaaa" not in found.model_dump_json()
+    told = [f"{one.what} {one.why}" for one in found.not_carried]
+    told += [f"{problem.message} {problem.repair}" for problem in found.problems]
+    assert not TOKEN.search("\n".join((found.text, found.id, found.next, *told)))
