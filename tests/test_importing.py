@@ -209,6 +209,27 @@ def test_nothing_is_run_and_no_secret_is_told(path: Path) -> None:
     assert "secret123" not in text
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "docker run hf_abcdefghijklmnop vllm serve Qwen/Qwen3-8B-FP8",
+        "docker run vllm/vllm-openai:v0.31.0 acme/hf_abcdefghijklmnop",
+        "container: vllm/x\nmodel: acme/hf_abcdefghijklmnop\ndefaults: {max_num_seqs: 1}\n",
+        "container: vllm/x\nmodel: a/b\nmetadata: {description: use hf_abcdefghijklmnop}\n",
+    ],
+)
+def test_a_token_in_a_strange_place_is_not_carried(text: str) -> None:
+    """As an image, a model or a title: it is neither in the recipe nor in what is told."""
+    assert "abcdefghijklmnop" not in line(text).model_dump_json()
+
+
+def test_a_token_is_not_in_a_refusal() -> None:
+    """An option that nobody knows may be a token that slipped."""
+    with pytest.raises(CatalogError) as refused:
+        line("docker run --hf_abcdefghijklmnop image")
+    assert "abcdefghijklmnop" not in f"{refused.value.message} {refused.value.repair}"
+
+
 @pytest.mark.parametrize("format", ["docker", "compose", "json"])
 @pytest.mark.parametrize("recipe_id", [*CATALOG.recipes])
 def test_a_rendered_command_is_imported_as_its_recipe(recipe_id: str, format: str) -> None:

@@ -314,6 +314,9 @@ def repository(
     Returns:
         The repository with its revision, and the folder it was named by; None for each.
     """
+    if holds_secret(value):
+        found.drop(line, "a model's name", "it holds a secret, and a recipe holds none")
+        return None, None
     pin = revision if isinstance(revision, str) and _COMMIT.fullmatch(revision) else None
     if revision is not None and pin is None:
         found.drop(line, f"revision {revision}", "a branch or tag moves: no pin")

@@ -78,4 +78,5 @@ class Found:
     def refusal(self, line: int, code: str, message: str, repair: str) -> CatalogError:
         """Return the error that gives up on the file, with the place and what to do."""
         place = f"{self.file}:{max(1, line)}"
-        return CatalogError(UNSEEN.sub("?", f"{place}: {message}"), code=code, repair=repair)
+        told = f"{place}: {without_secrets(message)}"
+        return CatalogError(UNSEEN.sub("?", told), code=code, repair=without_secrets(repair))

@@ -86,6 +86,7 @@ def hold(text: str, catalog: Catalog) -> None:
         assert answer.message
         assert answer.repair
         assert "\n" not in answer.message
+        assert not TOKEN.search(answer.message)
         return
     found = answer
     value, faults = check(parse(found.text), BY_FOLDER["recipes"], found.id)
