@@ -1,6 +1,7 @@
 """The walk as a person watches it: each thing is said once, in plain words."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -32,3 +33,25 @@ def test_steps_are_said_once_where_both_streams_are_one(tmp_path: Path) -> None:
     """Whoever reads progress and answer in one pipe has the steps already."""
     code, lines = rehearse(tmp_path, RECIPE)
     assert (0, 1) == (code, sum("the command below is not run" in line for line in lines))
+
+
+def test_ctrl_c_in_the_round_ends_the_walk_and_keeps_what_was_measured(tmp_path: Path) -> None:
+    """Half a round is no verdict: exit 130, the file is named, and nothing is reported."""
+    # A shell's background job ignores Ctrl-C, and so would what it starts.
+    takes_it = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    walks = f"{takes_it}; import sys; from sparkrecipes.cli import main; sys.exit(main())"
+    process = subprocess.Popen(
+        [sys.executable, "-c", walks, "--offline", "rehearse", RECIPE],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=os.environ | environment(tmp_path),
+    )
+    assert process.stdout
+    for line in process.stdout:
+        if line == "users at once\n":
+            break
+    process.send_signal(signal.SIGINT)
+    rest = process.communicate(timeout=60)[0]
+    assert (130, False) == (process.returncode, "report ..." in rest)
+    assert "error: interrupted; what was measured is in " in rest

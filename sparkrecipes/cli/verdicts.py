@@ -64,7 +64,7 @@ def report_code(answer: Any) -> int:
 
 def round_code(answer: Any) -> int:
     """A round that Ctrl-C ended keeps what was measured, and says so."""
-    if any(warning.startswith("interrupted") for warning in answer.warnings):
+    if answer.interrupted:
         return INTERRUPTED
     return NO if answer.stability.failed or answer.stable is False else YES
 

@@ -104,8 +104,7 @@ def state_of(line: JournalLine, round_: Round) -> RoundState:
     """Say how a round ended, if it did."""
     if line.event == "began":
         return "unfinished"
-    stopped = any(warning.startswith("interrupted") for warning in round_.warnings)
-    return "interrupted" if stopped else "ended"
+    return "interrupted" if round_.interrupted else "ended"
 
 
 def verdict_of(round_: Round, catalog: Catalog) -> Verdict:

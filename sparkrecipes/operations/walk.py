@@ -92,7 +92,11 @@ class Walk:
     def measure(
         self, recipe: str, base_url: str, *, users: int | None, full: bool, simulated: bool
     ) -> Round:
-        """Run the round against an endpoint that serves a recipe."""
+        """Run the round against an endpoint that serves a recipe.
+
+        Raises:
+            KeyboardInterrupt: The round was interrupted, with notes of what is kept.
+        """
         with self.step("round") as note:
             measured = run_round(
                 recipe,
@@ -104,6 +108,12 @@ class Walk:
                 progress=self.progress,
                 simulated=simulated,
             )
+            if measured.interrupted:
+                stop = KeyboardInterrupt()
+                stop.add_note(f"what was measured is in {measured.saved_to}")
+                if not simulated:
+                    stop.add_note(f"the server runs on; end it with: sparkrecipes stop {recipe}")
+                raise stop
             note.message = f"{measured.stability.requests} requests, saved in {measured.saved_to}"
             if simulated:
                 note.state = "simulated"

@@ -232,6 +232,11 @@ class Round(Frozen):
     saved_to: str | None = None
     """File that holds this round."""
 
+    @property
+    def interrupted(self) -> bool:
+        """True where Ctrl-C ended it: what was measured until then is kept."""
+        return any(warning.startswith("interrupted") for warning in self.warnings)
+
 
 class ReportRow(Frozen):
     """One figure beside the published one."""
