@@ -10,8 +10,9 @@ BIN    := $(VENV)/bin
 demo: $(VENV)/.demo
 	$(BIN)/sparkrecipes rehearse agents
 
+# Two processes, as CI has two cores; a file stays in one, since its tests share what they start.
 test: $(VENV)/.dev lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses=2 --dist=loadfile
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
