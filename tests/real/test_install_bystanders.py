@@ -160,7 +160,7 @@ def test_proxies_are_passed_by_whoever_asks_this_host(bench: FaultBench) -> None
     url = ("--base-url", made["base_url"], "--model", bench.fields["served_model_name"])
     measured = bench("round", *url, "--quick", "--only", "single", code=None)
     assert "127.0.0.1:9" not in json.dumps(measured)
-    assert "one two three" in json.dumps(measured) or "error" in measured
+    assert (True, 0) == (measured["single"]["n"] > 0, measured["stability"]["failed"])
     assert bench("stop", RECIPE)["stopped"]
 
 
