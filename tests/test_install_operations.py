@@ -31,6 +31,7 @@ DOWN = "Cannot connect to the Docker daemon at unix:///var/run/docker.sock."
 def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeDocker:
     """A docker on PATH that answers what a test says."""
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("DOCKER_HOST", raising=False)
     return FakeDocker(tmp_path)
 
 
