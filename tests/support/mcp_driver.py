@@ -1,5 +1,6 @@
 """The SDK's own client, over either transport, and a walk over every tool with it."""
 
+import json
 import os
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -8,15 +9,33 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
+from sparkrecipes.jobs import store
+from sparkrecipes.jobs.diary import Diary
 from sparkrecipes.operations.walk import STEPS
+from sparkrecipes.schema.job import JobSpec
 from tests.support import fast_catalog
 from tests.support.fake_docker import FakeDocker, described
 from tests.support.fast_catalog import RECIPE
 from tests.support.mcp import facts, fault
 from tests.support.mcp_http import TOKEN, serve
+
+MEASURING = ("round", "report")
+"""Steps of a rehearsal after its load."""
+
+MILESTONES = ("loading weights: 1 of 3 shards", "compiling kernels", "capturing CUDA graphs")
+LOADING = {
+    "kind": "rehearse",
+    "subject": RECIPE,
+    "recipe": None,
+    "catalog": None,
+    "machine": None,
+    "offline": True,
+}
+"""A job that the test itself works on."""
 
 
 class Open:
@@ -82,6 +101,7 @@ async def drive(served: Open, transport: str, era: str) -> None:
     async with served.client(transport, era) as client:
         driver = Driver(client)
         await ask_all(driver)
+        await heard(served, client)
         listed = {tool.name for tool in (await client.list_tools()).tools}
         assert (13, listed) == (len(listed), set(driver.called))
         assert 5 == len((await client.list_prompts()).prompts)
@@ -101,7 +121,8 @@ async def ask_all(driver: Driver) -> None:
     job = await driver.call("start_install", plan_id=plan["plan_id"])
     jobs = (await driver.call("list_jobs"))["jobs"]
     assert (job["job_id"], "running") == (jobs[0]["job_id"], jobs[0]["state"])
-    await watched(driver, job["job_id"])
+    while (await driver.call("get_job", job_id=job["job_id"], wait_s=20))["step"] not in MEASURING:
+        pass
     # On a busy machine the round may be over by now; that a job is cancelled is held elsewhere.
     ended = await driver.call("cancel_job", job_id=job["job_id"])
     assert ended["state"] in ("cancelled", "done"), ended
@@ -118,16 +139,28 @@ async def ask_all(driver: Driver) -> None:
     assert "unknown_id" == fault(unknown)["code"]
 
 
-async def watched(driver: Driver, job_id: str) -> None:
-    """Wait until a job measures; hold what was told while its server loaded."""
-    seen: dict[str, Any] = {"state": "running", "step": "start"}
+async def heard(served: Open, client: Client) -> None:
+    """Hear every milestone of a load: each is reached only when the client was told of the last."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", served.env["XDG_STATE_HOME"])
+        folder, lock = store.new_job(JobSpec.model_validate_json(json.dumps(LOADING)))
+    diary = Diary(folder)
+    diary.begin("wait")
+    to_come = iter(MILESTONES)
     told: list[tuple[float, float | None, str | None]] = []
-    while seen["state"] == "running" and seen["step"] not in ("round", "report"):
-        driver.told = []
-        seen = await driver.call("get_job", job_id=job_id, wait_s=20)
-        counts = [progress for progress, _, _ in driver.told]
-        assert sorted(set(counts)) == counts, "each progress must be above the last"
-        told += driver.told
-    # How often depends on how much of the load is left; another test holds that it goes on.
-    assert {float(len(STEPS))} >= {total for _, total, _ in told}
-    assert all(message for _, _, message in told), told
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        told.append((progress, total, message))
+        if milestone := next(to_come, None):
+            diary.update(at_once=True, message=milestone)
+        else:
+            diary.end("cancelled", message="the test has heard enough")
+
+    wait = {"job_id": folder.id, "wait_s": 40}
+    ended = facts(await client.call_tool("get_job", wait, progress_callback=hear))
+    os.close(lock)
+    assert "cancelled" == ended["state"]
+    counts = [progress for progress, _, _ in told]
+    assert sorted(set(counts)) == counts, "each progress must be above the last"
+    assert {float(len(STEPS))} == {total for _, total, _ in told}
+    assert ["wait: wait ...", *(f"wait: {m}" for m in MILESTONES)] == [line for _, _, line in told]
