@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -145,7 +146,7 @@ def test_several_nodes_are_one_leader_worker_set() -> None:
     """Its own schema holds; all compute one model, only the leader answers and is served."""
     trees = objects(DFLASH, nodes=2)
     assert ["Service", "LeaderWorkerSet"] == [*trees]
-    jsonschema.Draft202012Validator(LWS).validate(trees["LeaderWorkerSet"])
+    assert is_valid_set(trees["LeaderWorkerSet"])
     assert 2 == trees["LeaderWorkerSet"]["spec"]["leaderWorkerTemplate"]["size"]
     leader, worker = (pod["containers"][0] for pod in pods_of(trees))
     cluster = [
@@ -161,25 +162,110 @@ def test_several_nodes_are_one_leader_worker_set() -> None:
     assert "0" == trees["Service"]["spec"]["selector"]["leaderworkerset.sigs.k8s.io/worker-index"]
 
 
+FORMATS = jsonschema.FormatChecker()
+
+
+@FORMATS.checks("int32")
+def is_int32(value: object) -> bool:
+    """Hold whole numbers to 32 bits, as Kubernetes does."""
+    return not isinstance(value, int) or -(2**31) <= value < 2**31
+
+
+def is_valid_set(tree: dict[str, Any]) -> bool:
+    """Check a LeaderWorkerSet with its schema."""
+    checker: Any = jsonschema.Draft202012Validator(LWS, format_checker=FORMATS)
+    return bool(checker.is_valid(tree))
+
+
+def changed(tree: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict[str, Any]:
+    """Return a copy with another value at a path."""
+    copy: dict[str, Any] = json.loads(json.dumps(tree))
+    at: Any = copy
+    for key in path[:-1]:
+        at = at[key]
+    at[path[-1]] = value
+    return copy
+
+
+def own_fields(tree: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Walk the fields of a set; pods' specs are Kubernetes' own, checked in tests/real."""
+    if path[:1] not in ((), ("spec",)) or path[-2:-1] in (("leaderTemplate",), ("workerTemplate",)):
+        return
+    if path:
+        yield path, tree
+    inside = tree.items() if isinstance(tree, dict) else ()
+    for key, value in enumerate(tree) if isinstance(tree, list) else inside:
+        yield from own_fields(value, (*path, key))
+
+
+@pytest.mark.parametrize("nodes", [2, 64])
+@pytest.mark.parametrize(
+    "recipe_id", [r.id for r in CATALOG.recipes.values() if r.engine == "vllm"]
+)
+def test_every_set_has_the_fields_of_its_crd(recipe_id: str, nodes: int) -> None:
+    """Each recipe that several nodes can serve gives a set that its schema takes."""
+    assert is_valid_set(objects(recipe_id, nodes=nodes)["LeaderWorkerSet"])
+
+
+def test_the_schema_of_the_set_refuses_every_wrong_field() -> None:
+    """An unknown key in any object and a wrong type of any field are faults."""
+    tree = objects(DFLASH, nodes=2)["LeaderWorkerSet"]
+    fields = [*own_fields(tree)]
+    assert 15 <= len(fields)
+    for path, value in fields:
+        wrong: Any = "no list" if isinstance(value, list) else ["no such type"]
+        assert not is_valid_set(changed(tree, path, wrong)), path
+        if isinstance(value, dict) and path[-1] != "requests":
+            assert not is_valid_set(changed(tree, path, {**value, "bogus": 1})), path
+
+
 @pytest.mark.parametrize(
     ("path", "value"),
     [
         (("spec", "leaderWorkerTemplate", "restartPolicy"), "Always"),
         (("spec", "leaderWorkerTemplate", "size"), "2"),
+        (("spec", "leaderWorkerTemplate", "size"), 2**31),
+        (("spec", "leaderWorkerTemplate", "subGroupPolicy"), {"subGroupPolicyType": "Leader"}),
+        (("spec", "leaderWorkerTemplate"), {"size": 2}),
         (("spec", "startupPolicy"), "Now"),
-        (("spec", "replica"), 1),
+        (("spec", "replicas"), 1_000_001),
+        (("spec", "replicas"), -1),
+        (("spec", "networkConfig"), {}),
+        (("spec", "networkConfig"), {"subdomainPolicy": "Own"}),
+        (("spec", "rolloutStrategy"), {}),
+        (("spec", "rolloutStrategy"), {"type": "Recreate"}),
+        (("spec",), {}),
         (("metadata", "name"), "qwen3.6"),
+        (("apiVersion",), "leaderworkerset.x-k8s.io/v2"),
     ],
 )
 def test_the_schema_of_the_set_refuses(path: tuple[str, ...], value: Any) -> None:
-    """The copied schema is no rubber stamp: wrong words, types, keys and names are faults."""
+    """Wrong words, bounds and names, and what is missing, are faults."""
     tree = objects(DFLASH, nodes=2)["LeaderWorkerSet"]
-    at = tree
-    for key in path[:-1]:
-        at = at[key]
-    at[path[-1]] = value
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.Draft202012Validator(LWS).validate(tree)
+    assert not is_valid_set(changed(tree, path, value))
+
+
+def test_the_schema_of_the_set_refuses_no_more_than_the_crd() -> None:
+    """What a set may say beside what we write: rollouts, subgroups, claims' policy, quantities."""
+    tree = objects(DFLASH, nodes=2)["LeaderWorkerSet"]
+    rolling = {"maxSurge": 0, "maxUnavailable": "25%", "partition": 0}
+    for path, value in {
+        ("spec", "networkConfig"): {"subdomainPolicy": "UniquePerReplica"},
+        ("spec", "rolloutStrategy"): {
+            "type": "RollingUpdate",
+            "rollingUpdateConfiguration": rolling,
+        },
+        ("spec", "leaderWorkerTemplate", "restartPolicy"): "RecreateGroupAfterStart",
+        ("spec", "leaderWorkerTemplate", "subGroupPolicy"): {"subGroupSize": 1},
+        ("spec", "leaderWorkerTemplate", "persistentVolumeClaimRetentionPolicy"): {
+            "whenDeleted": "Delete"
+        },
+        ("spec", "leaderWorkerTemplate", "volumeClaimTemplates"): [
+            {"spec": {"resources": {"requests": {"storage": 5}}, "storageClassName": "fast"}}
+        ],
+    }.items():
+        tree = changed(tree, path, value)
+        assert is_valid_set(tree), path
 
 
 def test_the_dual_spark_incident_is_told_for_several_nodes() -> None:

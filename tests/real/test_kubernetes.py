@@ -76,3 +76,16 @@ def test_the_schemas_refuse_what_is_wrong() -> None:
     trees[0]["spec"]["ports"][0]["port"] = "http"
     trees[2]["spec"]["template"]["spec"]["containers"][0]["argz"] = []
     assert 2 == len(faults(trees).splitlines())
+
+
+def test_the_pods_of_a_set_are_checked_like_any_other() -> None:
+    """A fault in a leader, a worker or a claim of a LeaderWorkerSet is found, each one."""
+    text = ops.render_command("qwen3-8b-fp8-vllm", format="kubernetes", nodes=2).shell
+    tree = [*yaml.safe_load_all(text)][1]
+    template = tree["spec"]["leaderWorkerTemplate"]
+    template["leaderTemplate"]["spec"]["containers"][0]["argz"] = []
+    template["workerTemplate"]["spec"]["volumes"][0]["emptyDir"]["medium"] = 1
+    template["volumeClaimTemplates"][0]["spec"]["accessModes"] = "ReadWriteOnce"
+    assert ["Pod", "Pod", "PersistentVolumeClaim"] == [
+        line.split()[0] for line in faults(builtin(tree)).splitlines()
+    ]
