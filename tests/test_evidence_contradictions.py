@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sparkrecipes.catalog import Catalog, data_root, open_catalog
-from sparkrecipes.catalog.contradictions import whole_request_tok_s
+from sparkrecipes.catalog.contradictions import contradictions, quantities, whole_request_tok_s
 from sparkrecipes.cli.main import main
 from sparkrecipes.operations import get_evidence, get_recipe
-from sparkrecipes.schema.contradiction import Contradiction, EvidenceView
+from sparkrecipes.schema.contradiction import Contradiction, EvidenceView, Reading
+from sparkrecipes.schema.readings import Quantity
 
 SHIPPED = data_root() / "catalog"
 QWEN = "qwen3.6-35b-a3b-nvfp4-vllm-mtp"
@@ -44,6 +46,7 @@ def test_nvfp4_is_faster_in_one_source_and_slower_in_another(view):
     assert {"f", "g", "c", "nvfp4", "fp8", "fp8-mtp3"} <= {r.row for r in one.readings}
     why = " | ".join(one.why)
     assert "engine: school-2026-06: vllm 0.20.2rc1; survey-qwen36: not stated" in why
+    assert "survey-qwen36 has an interest: Tessera sells hosted Qwen 3.6" in why
     assert "way of counting: school-2026-06: completion tokens over the wall time" in why
     assert "what the engine was set for: school-2026-06: 131,072 tokens x 4 users" in why
 
@@ -157,6 +160,7 @@ def test_show_takes_a_model_or_nothing_for_the_evidence(capsys):
     whole = json.loads(capsys.readouterr().out)
     models = [view["model"] for view in whole["views"]]
     assert {"qwen3.6-35b-a3b", "gpt-oss-20b", "gpt-oss-120b"} <= set(models)
+    assert "qwen3-8b-fp8" not in models
     assert ["quantity"] == [found["kind"] for found in whole["machines"]]
     assert whole == get_evidence().model_dump(mode="json")
     assert 0 == main(["show", "--evidence"])
@@ -183,3 +187,76 @@ def test_a_catalog_without_other_sets_has_nothing_to_contradict(tmp_path):
     view = small.evidence_view(small.recipe("tiny-8b-fp8-vllm"))
     assert len(view.readings) == 4
     assert [] == [c for c in view.contradictions if c.kind != "counting"]
+
+
+def measured(evidence: str, tok_s: float, **stated: Any) -> Reading:
+    """Return a speed of one user of which nothing is stated but what a test says."""
+    blank = dict.fromkeys(("quant", "method", "draft_tokens", "engine", "engine_version"))
+    known = {"row": "a", "config": "a", "model": "m", "workload": "code", "users": 1}
+    return Reading(evidence=evidence, low=tok_s, high=tok_s, **{**blank, **known, **stated})
+
+
+def kinds(catalog: Catalog, *own: Reading) -> list[str]:
+    """List what contradicts among some readings."""
+    return [one.kind for one in contradictions("m", own, catalog.evidence)]
+
+
+def test_weights_are_compared_on_the_same_prompt_alone(catalog):
+    """A set that has one kind of weights on code and another on a story says nothing of weights."""
+    apart = (
+        measured("survey-qwen36", 100, quant="nvfp4", method="mtp"),
+        measured("survey-qwen36", 95, quant="fp8", method="mtp"),
+        measured("school-2026-06", 96, quant="nvfp4", method="mtp", workload="story"),
+    )
+    on_code = measured("school-2026-06", 101, quant="fp8", method="mtp")
+    on_story = on_code.model_copy(update={"workload": "story"})
+    assert [] == kinds(catalog, *apart, on_code)
+    assert ["direction"] == kinds(catalog, *apart, on_story)
+
+
+def test_figures_of_which_nothing_is_stated_are_not_put_side_by_side(catalog):
+    """Neither weights nor speculation known: that they differ is no contradiction."""
+    near, far = measured("survey-qwen36", 10), measured("school-2026-06", 90)
+    assert [] == kinds(catalog, near, far)
+    stated = (one.model_copy(update={"quant": "fp8"}) for one in (near, far))
+    assert ["level"] == kinds(catalog, *stated)
+
+
+def weight_of(catalog: Catalog, key: str, what: str, value: float, unit: str = "GB") -> Any:
+    """Return a set that also says what a model weighs."""
+    said = {"subject": "m", "quantity": "weights", "what": what, "value": value, "unit": unit}
+    return catalog.evidence[key].model_copy(update={"quantities": (Quantity(id="w", **said),)})
+
+
+def test_a_quantity_is_compared_by_its_word_and_in_its_unit(catalog):
+    """Whatever two pages call it; 20 GB and 18.6 GiB, which are the same, are left alone."""
+    first = weight_of(catalog, "school-2026-06", "Weights in memory", 20)
+    for what, value, unit, told in (
+        ("What the weights take", 30, "GB", ["m, weights in memory"]),
+        ("What the weights take", 20.1, "GB", []),
+        ("Weights in memory", 18.6, "GiB", []),
+    ):
+        second = weight_of(catalog, "survey-qwen36", what, value, unit)
+        found = quantities({"m"}, {one.id: one for one in (first, second)})
+        assert told == [one.subject for one in found]
+
+
+def test_a_models_own_quantity_is_told_with_the_model(catalog, tmp_path):
+    """Facts of a machine are told once for all; the size of a model is not one of them."""
+    shutil.copytree(SHIPPED, tmp_path / "catalog")
+    path = tmp_path / "catalog" / "evidence" / "survey-qwen36.yaml"
+    more = """
+  - id: gemma-size
+    subject: gemma-4-31b
+    quantity: size_fp8
+    what: Size
+    value: 40
+    unit: GB
+"""
+    path.write_text(path.read_text().replace("\nfindings:", f"{more}findings:", 1))
+    whole = get_evidence(catalog=tmp_path / "catalog")
+    assert ["dgx-spark, memory that can be used"] == [one.subject for one in whole.machines]
+    gemma = next(view for view in whole.views if view.model == "gemma-4-31b")
+    assert ["gemma-4-31b, size as FP8 compressed-tensors"] == [
+        one.subject for one in gemma.contradictions
+    ]

@@ -7,8 +7,9 @@ between the measurements is read from the sets. Which difference is the cause is
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
+from typing import Literal
 
 from sparkrecipes.catalog.differences import differences, faster, load, shown, way
 from sparkrecipes.schema.contradiction import Contradiction, Reading
@@ -25,24 +26,20 @@ QUANTITY_APART = 1.015
 Sets = Mapping[str, Evidence]
 
 
-def contradictions(
-    model: str, found: Sequence[Reading], sets: Sets, machines: Iterable[str]
-) -> tuple[Contradiction, ...]:
-    """Find what contradicts among the published figures of a model, and of the machines.
+def contradictions(model: str, own: Sequence[Reading], sets: Sets) -> tuple[Contradiction, ...]:
+    """Find what contradicts among the published figures of a model.
 
     Args:
         model: The model.
-        found: Readings of all sets.
+        own: Its readings in all sets.
         sets: The evidence sets.
-        machines: Ids of machines: subjects of quantities that concern every model.
     """
-    own = [reading for reading in found if reading.model == model]
     return (
         *_directions_of_quant(own, sets),
         *_directions_of_method(own, sets),
         *_levels(own, sets),
         *_counting(own, sets),
-        *_quantities({model, *machines}, sets),
+        *quantities({model}, sets),
     )
 
 
@@ -91,13 +88,7 @@ def _levels(own: Sequence[Reading], sets: Sets) -> Iterator[Contradiction]:
         if any(_apart(a, b, FAR_APART) for a, b in combinations(sides.values(), 2)):
             words = [quant or "weights not stated everywhere", way(method), load(users)]
             said = "; ".join(f"{key}: {shown(side)} tok/s" for key, side in sides.items())
-            yield Contradiction(
-                kind="level",
-                subject=f"{own[0].model}, {', '.join(words)}",
-                says=said,
-                readings=tuple(same),
-                why=differences(same, sets),
-            )
+            yield _between_sets("level", ", ".join(words), said, same, sets)
 
 
 def _directions_of_quant(own: Sequence[Reading], sets: Sets) -> Iterator[Contradiction]:
@@ -157,8 +148,15 @@ def _direction(
     sets: Sets,
 ) -> Contradiction:
     said = "; ".join(f"{key}: {name} is {faster(ratio)}" for key, ratio in ratios.items())
+    return _between_sets("direction", what, said, used, sets)
+
+
+def _between_sets(
+    kind: Literal["level", "direction"], what: str, said: str, used: Sequence[Reading], sets: Sets
+) -> Contradiction:
+    """Put figures of a model in several sets side by side, with what sets those apart."""
     return Contradiction(
-        kind="direction",
+        kind=kind,
         subject=f"{used[0].model}, {what}",
         says=said,
         readings=tuple(used),
@@ -197,13 +195,21 @@ def whole_request_tok_s(found: Evidence, row: EvidenceRow) -> float | None:
     return tokens / (tokens / speed + ttft / 1000)
 
 
-def _quantities(subjects: set[str], sets: Sets) -> Iterator[Contradiction]:
-    groups: dict[tuple[str, str], list[Reading]] = defaultdict(list)
+def quantities(subjects: Collection[str], sets: Sets) -> Iterator[Contradiction]:
+    """Compare the other figures of some subjects: a machine's memory, a model's size.
+
+    Args:
+        subjects: Ids of models or machines.
+        sets: The evidence sets; they name a quantity by the same word, and call it what they like.
+    """
+    groups: dict[tuple[str, str, str], list[Reading]] = defaultdict(list)
+    called: dict[str, str] = {}
     for found in sorted(sets.values(), key=lambda one: one.trust_rank):
         for one in found.quantities:
             if one.subject in subjects:
                 low, high = span(one.value)
-                groups[one.subject, one.what].append(
+                called.setdefault(one.quantity, f"{one.what[0].lower()}{one.what[1:]}")
+                groups[one.subject, one.quantity, one.unit].append(
                     Reading(
                         evidence=found.id,
                         row=one.id,
@@ -221,14 +227,14 @@ def _quantities(subjects: set[str], sets: Sets) -> Iterator[Contradiction]:
                         engine_version=None,
                     )
                 )
-    for (subject, what), side in groups.items():
+    for (subject, quantity, _unit), side in groups.items():
         pairs = combinations(by_set(side).values(), 2)
         if any(_apart(a, b, QUANTITY_APART) for a, b in pairs):
             said = "; ".join(f"{r.evidence}: {shown([r])} {r.unit}" for r in side)
             why = [f"{r.evidence}: {r.config}" for r in side]
             yield Contradiction(
                 kind="quantity",
-                subject=f"{subject}, {what[0].lower()}{what[1:]}",
+                subject=f"{subject}, {called[quantity]}",
                 says=said,
                 readings=tuple(side),
                 why=tuple(why),

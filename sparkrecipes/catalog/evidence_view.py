@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sparkrecipes.catalog.contradictions import contradictions
+from sparkrecipes.catalog.contradictions import contradictions, quantities
 from sparkrecipes.catalog.differences import setting, timing
 from sparkrecipes.catalog.readings import readings
 from sparkrecipes.schema.contradiction import (
     EvidenceOverview,
     EvidenceView,
+    Reading,
     SetNote,
     SetSummary,
 )
@@ -31,21 +32,9 @@ def evidence_view(
         sets: All evidence sets.
         machines: Ids of machines, whose facts concern every model.
     """
-    found = readings(recipes, sets)
-    own = tuple(reading for reading in found if reading.model == model)
-    named = tuple(dict.fromkeys(reading.evidence for reading in own))
-    notes = tuple(
-        SetNote(evidence=key, text=text, source=sets[key].sources[0])
-        for key in named
-        for text in sets[key].contradictions
-    )
-    return EvidenceView(
-        model=model,
-        sets=tuple(summary(sets[key]) for key in named),
-        readings=own,
-        contradictions=contradictions(model, found, sets, machines),
-        notes=notes,
-    )
+    view = _view(model, readings(recipes, sets), sets)
+    of_machines = quantities(machines, sets)
+    return view.model_copy(update={"contradictions": (*view.contradictions, *of_machines)})
 
 
 def overview(
@@ -58,17 +47,28 @@ def overview(
 
     Facts of a machine concern every model: they are told once.
     """
-    views = [evidence_view(model, recipes, sets, machines) for model in models]
-    of_machines = [c for view in views for c in view.contradictions if c.kind == "quantity"]
-    own = (
-        view.model_copy(
-            update={"contradictions": tuple(c for c in view.contradictions if c not in of_machines)}
-        )
-        for view in views
-    )
+    found = readings(recipes, sets)
+    views = (_view(model, found, sets) for model in models)
     return EvidenceOverview(
-        machines=tuple(dict.fromkeys(of_machines)),
-        views=tuple(view for view in own if view.contradictions or len(models) == 1),
+        machines=tuple(quantities(machines, sets)),
+        views=tuple(view for view in views if view.contradictions or len(models) == 1),
+    )
+
+
+def _view(model: str, found: Sequence[Reading], sets: Mapping[str, Evidence]) -> EvidenceView:
+    """Put what is published of a model side by side, without facts of machines."""
+    own = tuple(reading for reading in found if reading.model == model)
+    named = tuple(dict.fromkeys(reading.evidence for reading in own))
+    return EvidenceView(
+        model=model,
+        sets=tuple(summary(sets[key]) for key in named),
+        readings=own,
+        contradictions=contradictions(model, own, sets),
+        notes=tuple(
+            SetNote(evidence=key, text=text, source=sets[key].sources[0])
+            for key in named
+            for text in sets[key].contradictions
+        ),
     )
 
 
