@@ -18,6 +18,8 @@ class Speed(NamedTuple):
     low: float
     high: float
     measured: bool
+    """Whether ``low`` was measured, or follows from what was."""
+    high_measured: bool
 
 
 class Plan(NamedTuple):
@@ -31,8 +33,10 @@ class Plan(NamedTuple):
 def speed_for(row: PublishedRow | None, forecast: Forecast | None, users: int) -> Speed | None:
     """Say how fast each of some users is; None where nothing says it.
 
-    Up to the number of users that was measured the measured share is the least; beyond it a
-    forecast speaks, and never for more than was measured with fewer.
+    Up to the number of users that was measured the measured share is the least. The most is the
+    speed of one user, or a forecast where that is doubted or was not measured: the share of four is
+    no bound for one. Beyond what was measured a forecast speaks, and never for more than was
+    measured with fewer.
 
     Args:
         row: Published figures by the method that ranks; doubted ones are not used.
@@ -41,15 +45,19 @@ def speed_for(row: PublishedRow | None, forecast: Forecast | None, users: int) -
     """
     single, share, counted = sound_speeds(row)
     if users == 1 and single is not None:
-        return Speed(single, single, measured=True)
-    if share is not None and users <= counted:
-        most = share if users == counted else max(share, single or share)
-        return Speed(share, most, measured=True)
+        return Speed(single, single, measured=True, high_measured=True)
+    if share is not None and users == counted:
+        return Speed(share, share, measured=True, high_measured=True)
+    below = share is not None and users < counted
+    if share is not None and below and single is not None:
+        return Speed(share, max(share, single), measured=True, high_measured=True)
     if forecast is None:
         return None
     low, high = (total / users for total in forecast.users_total_tok_s)
+    if share is not None and below:
+        return Speed(share, max(share, high), measured=True, high_measured=False)
     most = min(bound for bound in (high, share, single) if bound is not None)
-    return Speed(min(low, most), most, measured=False)
+    return Speed(min(low, most), most, measured=False, high_measured=False)
 
 
 def sound_speeds(row: PublishedRow | None) -> tuple[float | None, float | None, int]:

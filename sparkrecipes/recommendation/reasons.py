@@ -18,7 +18,6 @@ from sparkrecipes.recommendation.standing import (
 )
 from sparkrecipes.recommendation.voice import TONGUES, WORKLOADS, say, word
 from sparkrecipes.schema.evidence import Evidence, WorkloadRow
-from sparkrecipes.schema.readings import Ladder
 from sparkrecipes.schema.recommendation import Constraints, Language
 from sparkrecipes.schema.use_case import RankKey, UseCase
 
@@ -192,14 +191,15 @@ def _speed(found: Candidate, asked: Constraints, tongue: Language) -> Iterator[s
     if speed is None:
         yield say(tongue, "speed_unknown", users=users)
         return
-    key = "speed_sure" if speed.low >= wanted else "speed_maybe"
+    sure = speed.low >= wanted
+    key = "speed_sure" if sure else "speed_maybe"
     yield say(
         tongue,
         key,
         users=users,
         low=speed.low,
         high=speed.high,
-        basis=basis(speed, tongue),
+        basis=basis(speed.measured if sure else speed.high_measured, tongue),
         wanted=wanted,
     )
 
@@ -243,22 +243,22 @@ def _loads_elsewhere(
     if found.row is None or users <= found.row.row.users:
         return
     for key, one in sets.items():
-        ladders = [ladder for ladder in one.ladders if ladder.model == found.recipe.model]
-        near = min(ladders, key=lambda ladder: _distance(ladder, users), default=None)
-        if near is None:
+        points = [
+            (abs(point.users - users), at, point, ladder)
+            for at, ladder in enumerate(one.ladders)
+            for point in ladder.points
+            if ladder.model == found.recipe.model and point.total_tok_s is not None
+        ]
+        if not points:
             continue
-        point = min(near.points, key=lambda p: abs(p.users - users))
+        _, _, point, near = min(points, key=lambda p: p[:2])
         each = point.per_user_tok_s
         told = "" if each is None else say(tongue, "each", each)
         late = point.latency_p95_s
         told += "" if late is None else say(tongue, "p95", late)
         row = f"{key}#{near.id}: {near.config}"
-        total = point.total_tok_s or 0.0
+        total = point.total_tok_s
         yield say(tongue, "load_elsewhere", users=point.users, total=total, each=told, row=row)
-
-
-def _distance(ladder: Ladder, users: int) -> int:
-    return min(abs(point.users - users) for point in ladder.points)
 
 
 def _other_settings(found: Candidate, asked: Constraints, tongue: Language) -> tuple[str, ...]:

@@ -201,7 +201,7 @@ def _too_slow(found: Candidate, asked: Constraints, tongue: Language) -> Iterato
             low=speed.low,
             high=speed.high,
             users=asked.users or 1,
-            basis=basis(speed, tongue),
+            basis=basis(speed.high_measured, tongue),
             wanted=wanted,
         )
         yield Obstacle("min_tok_s_per_user", said)
@@ -213,9 +213,9 @@ def speed_of(found: Candidate, asked: Constraints) -> Speed | None:
     return speed_for(found.row, forecast, asked.users or 1)
 
 
-def basis(speed: Speed, tongue: Language) -> str:
+def basis(measured: bool, tongue: Language) -> str:
     """Say whether a speed was measured or estimated."""
-    return say(tongue, "basis_measured" if speed.measured else "basis_estimated")
+    return say(tongue, "basis_measured" if measured else "basis_estimated")
 
 
 def unnamed_languages(model: Model, asked: Constraints) -> tuple[str, ...]:

@@ -42,10 +42,10 @@ SENTENCES: dict[str, tuple[str, str]] = {
     ),
     "ahead_of": ("ahead of {other}: {figure}", "por delante de {other}: {figure}"),
     "by_workload": (
-        "{tok_s:g} tok/s on {workload}, {without}{accepted} (measured, {evidence})",
-        "{tok_s:g} tok/s en {workload}, {without}{accepted} (medido, {evidence})",
+        "{tok_s:g} tok/s on {workload}{without}{accepted} (measured, {evidence})",
+        "{tok_s:g} tok/s en {workload}{without}{accepted} (medido, {evidence})",
     ),
-    "without": ("{0:g} without speculation", "{0:g} sin decodificación especulativa"),
+    "without": (", {0:g} without speculation", ", {0:g} sin decodificación especulativa"),
     "accepted": ("; {0:g} % of the drafts are taken", "; se acepta el {0:g} % de los borradores"),
     "position": (
         "acceptance falls by position ({shares}): of {k} draft tokens the last ones hardly pay",
