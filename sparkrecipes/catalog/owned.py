@@ -83,9 +83,14 @@ def list_problems(user: Path) -> Iterator[Problem]:
         yield from problems({path: error})
 
 
+def is_path(ref: str | Path) -> bool:
+    """Tell whether a file is named, not an id."""
+    return isinstance(ref, Path) or os.sep in ref or ref.endswith((".yaml", ".yml"))
+
+
 def lock_path(recipe_id: str, ref: str | Path, catalog: Catalog) -> Path:
     """Return where a recipe's lock is kept: beside its file, else in the catalog's folder."""
-    if isinstance(ref, Path) or os.sep in ref or ref.endswith((".yaml", ".yml")):
+    if is_path(ref):
         return Path(ref).with_name(f"{Path(ref).stem}{LOCK_SUFFIX}")
     return catalog.locks_root / "locks" / f"{recipe_id}{SUFFIX}"
 

@@ -14,6 +14,8 @@ from sparkrecipes.engine_flags import (
     given_flags,
     holds_secret,
     known_versions,
+    loads_code,
+    names_secret,
 )
 from sparkrecipes.errors import nearest
 from sparkrecipes.schema.engine import Engine
@@ -56,11 +58,6 @@ NEEDS_DRAFTER = ("eagle3", "dflash", "dspark")
 
 _MOVING = re.compile(r"(^|[-_.])(latest|nightly|main|master|dev|edge|head)([-_.]|$)")
 _RELEASE = re.compile(r"^v?(\d+\.\d+\.\d+)")
-_SECRET_NAME = re.compile(r"(^|_)(TOKEN|API_?KEY|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.I)
-_LOADER_NAMES = frozenset(
-    ("BASH_ENV", "ENV", "PATH", "PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONUSERBASE")
-)
-"""Variables by which other programs or code than the image's would run."""
 
 
 def _known_model(recipe: Recipe, around: Around) -> Iterator[Fault]:
@@ -223,11 +220,11 @@ def _env(recipe: Recipe, around: Around) -> Iterator[Fault]:
     secrets = (*engine.secrets, *engine.optional_secrets) if engine else ()
     for name, value in recipe.env.items():
         path = ("env", name)
-        if name in secrets or _SECRET_NAME.search(name) or holds_secret(value):
+        if name in secrets or names_secret(name) or holds_secret(value):
             message = f"{name} is a secret, and a recipe is public"
             repair = "remove it, renew it if it was real, and set it where the tool runs"
             yield Fault(path, "secret", message, repair)
-        elif name in _LOADER_NAMES or name.startswith("LD_"):
+        elif loads_code(name):
             message = f"{name} makes other code run than the image's"
             yield Fault(path, "dangerous_env", message, "remove it; use an image that has it")
         elif engine and name == engine.arguments_env:

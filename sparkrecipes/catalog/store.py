@@ -154,7 +154,7 @@ class Catalog:
             Misuse: There is no such file.
             CatalogError: The file is not a valid recipe.
         """
-        if _is_path(ref):
+        if owned.is_path(ref):
             return cast("Recipe", _load_file(Path(ref), "recipes"))
         if broken := self.recipes.broken_file(str(ref)):
             raise broken
@@ -187,7 +187,7 @@ class Catalog:
             Misuse: There is no such file.
         """
         ref = ref or os.environ.get("SPARKRECIPES_MACHINE") or DEFAULT_MACHINE
-        if _is_path(ref):
+        if owned.is_path(ref):
             return cast("Machine", _load_file(Path(ref), "machines"))
         return _get(self.machines, str(ref), "machine")
 
@@ -270,10 +270,6 @@ def open_catalog(path: Path | str | None = None) -> Catalog:
         Misuse: The folder is not a catalog.
     """
     return Catalog(catalog_root(Path(path) if path else None))
-
-
-def _is_path(ref: str | Path) -> bool:
-    return isinstance(ref, Path) or os.sep in ref or ref.endswith((".yaml", ".yml"))
 
 
 def _load_file(path: Path, folder: str) -> object:

@@ -1,6 +1,6 @@
 """Engine arguments of a recipe: what is wrong with them before any engine sees them."""
 
-from sparkrecipes.engine_flags.environment import env_problems
+from sparkrecipes.engine_flags.environment import env_problems, loads_code, names_secret
 from sparkrecipes.engine_flags.given import GivenFlag, given_flags
 from sparkrecipes.engine_flags.options import known_versions
 from sparkrecipes.engine_flags.problem import FlagProblem
@@ -15,4 +15,6 @@ __all__ = [
     "given_flags",
     "holds_secret",
     "known_versions",
+    "loads_code",
+    "names_secret",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from sparkrecipes.engine_flags.names import NameTable, name_table, names_of
@@ -13,6 +14,20 @@ from sparkrecipes.schema.engine import Engine
 from sparkrecipes.schema.recipe import Recipe
 
 _PREFIX = "VLLM_"
+_SECRET_NAME = re.compile(r"(^|_)(TOKEN|API_?KEY|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.I)
+_LOADER_NAMES = frozenset(
+    ("BASH_ENV", "ENV", "PATH", "PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONUSERBASE")
+)
+
+
+def names_secret(name: str) -> bool:
+    """Tell whether a variable is called as those are that hold a secret."""
+    return _SECRET_NAME.search(name) is not None
+
+
+def loads_code(name: str) -> bool:
+    """Tell whether by a variable other programs or code than the image's would run."""
+    return name in _LOADER_NAMES or name.startswith("LD_")
 
 
 def env_problems(recipe: Recipe, engine: Engine) -> Iterator[FlagProblem]:

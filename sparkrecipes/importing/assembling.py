@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sparkrecipes.catalog import Catalog
-from sparkrecipes.engine_flags import given_flags, holds_secret
+from sparkrecipes.engine_flags import given_flags, holds_secret, loads_code, names_secret
 from sparkrecipes.engine_flags.options import option_table
 from sparkrecipes.errors import CatalogError
 from sparkrecipes.importing.arguments import Served, repository, served_by
@@ -20,10 +20,6 @@ from sparkrecipes.strict_yaml.scalars import UNSEEN
 DEFAULT_WAIT_S = 1800
 """How long a start may take where the file does not say: our wait, no fact about the model."""
 
-DANGEROUS_ENV = frozenset(
-    ("BASH_ENV", "ENV", "PATH", "PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONUSERBASE")
-)
-_SECRET_NAME = re.compile(r"(^|_)(TOKEN|API_?KEY|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.I)
 _IMAGE = re.compile(
     r"(?P<reference>[A-Za-z0-9][A-Za-z0-9._:/-]*)(@(?P<digest>sha256:[0-9a-f]{64}))?"
 )
@@ -171,10 +167,10 @@ def kept_env(found: Found, engine: Engine) -> dict[str, str]:
         if name == engine.arguments_env:
             for command in split_or_refuse(found, word.text, word.line):
                 found.arguments += [Word(w.text, word.line) for w in command.words]
-        elif name in secrets or _SECRET_NAME.search(name) or holds_secret(word.text):
+        elif name in secrets or names_secret(name) or holds_secret(word.text):
             why = "a recipe holds no secret; set it where the tool runs"
             found.drop(word.line, name, why)
-        elif name in DANGEROUS_ENV or name.startswith("LD_"):
+        elif loads_code(name):
             found.drop(word.line, f"{name}={word.text}", "it makes other code run than the image's")
         elif word.expands:
             why = "a shell would put something in its place, and no shell is run"
