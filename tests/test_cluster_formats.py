@@ -110,6 +110,38 @@ def forbidden(tree: Any) -> list[str]:
     return [found for value in tree for found in forbidden(value)] if isinstance(tree, list) else []
 
 
+def test_a_pod_starts_without_a_proxy_and_never_without_its_key() -> None:
+    """NIM's proxies are taken where the Secret has them; its key, and vLLM's, have to be there."""
+    wanted = {
+        NIM: {"NGC_API_KEY": None, "HTTPS_PROXY": True, "HTTP_PROXY": True, "NO_PROXY": True},
+        DFLASH: {"VLLM_API_KEY": None},
+    }
+    for recipe_id, expected in wanted.items():
+        (pod,) = pods_of(objects(recipe_id))
+        refs = {
+            e["name"]: e["valueFrom"]["secretKeyRef"].get("optional")
+            for e in pod["containers"][0]["env"]
+            if "valueFrom" in e
+        }
+        assert expected == refs
+    told = " ".join(command(NIM, "kubernetes").warnings)
+    assert "it reads NGC_API_KEY (and HF_TOKEN, HTTPS_PROXY, HTTP_PROXY, NO_PROXY, if" in told
+
+
+def test_weights_are_read_only_and_have_room() -> None:
+    """The engine cannot change what was fetched; NIM fills its own; the volume holds it all."""
+    trees = objects(DFLASH)
+    mounts = [
+        next(m for m in pod["containers"][0]["volumeMounts"] if m["name"] == "weights")
+        for pod in (*pods_of(trees), *pods_of(objects(NIM)))
+    ]
+    assert [True, False] == [mount["readOnly"] for mount in mounts]
+    bounds = ops.estimate_memory(DFLASH, catalog=CATALOG, machine="dgx-spark").bounds
+    weights = bounds["weights_bytes"][1] + bounds["drafter_bytes"][1]
+    claim = trees["PersistentVolumeClaim"]["spec"]["resources"]["requests"]["storage"]
+    assert weights <= int(claim.removesuffix("Gi")) * 2**30 <= 1.2 * weights
+
+
 @pytest.mark.parametrize(("recipe_id", "nodes"), [(DFLASH, 1), (DFLASH, 2), (NIM, 1), (PLUGIN, 2)])
 def test_kubernetes_opens_nothing_and_holds_no_secret(recipe_id: str, nodes: int) -> None:
     """No host access, a Service inside the cluster alone, values of secrets by reference."""

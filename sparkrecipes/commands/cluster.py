@@ -9,6 +9,7 @@ from sparkrecipes.commands.addresses import base_url, is_exposed, published_addr
 from sparkrecipes.commands.arguments import Settings
 from sparkrecipes.commands.container import CONTROL, IMAGE, KNOWN_SECRETS, keys_in, unsafe
 from sparkrecipes.commands.kubernetes import NOTES, kubernetes_text, resource_name
+from sparkrecipes.commands.pods import is_needed
 from sparkrecipes.commands.sparkrun import sparkrun_text
 from sparkrecipes.commands.warnings import trust_warnings
 from sparkrecipes.errors import Misuse
@@ -177,10 +178,12 @@ def kubernetes_notes(request: ClusterRequest) -> Iterator[str]:
     """Say what has to be there, and who could reach the server."""
     recipe, name = request.recipe, resource_name(request.recipe.id)
     names = (*request.engine.secrets, *request.engine.optional_secrets)
-    if names:
+    needed = [key for key in names if is_needed(request.engine, key)]
+    others = ", ".join(("HF_TOKEN", *(key for key in names if key not in needed)))
+    if needed:
         yield (
-            f"it reads {' and '.join(names)} (and HF_TOKEN, if there) from the Secret {name}: make "
-            f"it from a file that only you can read: kubectl create secret generic {name} "
+            f"it reads {' and '.join(needed)} (and {others}, if there) from the Secret {name}: "
+            f"make it from a file that only you can read: kubectl create secret generic {name} "
             "--from-env-file=FILE"
         )
     yield (

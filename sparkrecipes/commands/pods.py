@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparkrecipes.commands.container import LABEL
+from sparkrecipes.commands.warnings import API_KEY
 from sparkrecipes.schema.engine import Engine
 from sparkrecipes.schema.machine import Machine
 from sparkrecipes.schema.recipe import WeightsSource
@@ -179,6 +180,15 @@ def from_secret(serving: Serving, key: str, *, optional: bool) -> dict[str, Any]
     return {"secretKeyRef": {**chosen, "optional": True} if optional else chosen}
 
 
+def is_needed(engine: Engine, name: str) -> bool:
+    """Tell whether pods must not start without a variable of the Secret.
+
+    Others in the cluster can reach the Service, so an engine that can ask for a key has to have
+    one. A proxy is not everywhere.
+    """
+    return name in engine.secrets or name == API_KEY
+
+
 def container_security() -> dict[str, Any]:
     """Give no rights that serving does not need."""
     return {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
@@ -190,7 +200,8 @@ def engine_container(serving: Serving, arguments: list[str], *, leads: bool) -> 
     plain = [{"name": k, "value": literal(v)} for k, v in sorted(serving.env.items())]
     names = (*engine.secrets, *engine.optional_secrets)
     secrets = [
-        {"name": name, "valueFrom": from_secret(serving, name, optional=False)} for name in names
+        {"name": n, "valueFrom": from_secret(serving, n, optional=not is_needed(engine, n))}
+        for n in names
     ]
     own_ip = {"name": "VLLM_HOST_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
     fixed = [own_ip] if arguments and "--nnodes" in " ".join(arguments) else []
