@@ -13,7 +13,13 @@ import pytest
 from sparkrecipes import contribute_round, review_changes
 from sparkrecipes.catalog import open_catalog, validate
 from sparkrecipes.cli.main import main
-from sparkrecipes.contributions import NoRepository, NotContributable, evidence_text, pointing_at
+from sparkrecipes.contributions import (
+    NoRepository,
+    NotContributable,
+    Repository,
+    evidence_text,
+    pointing_at,
+)
 from sparkrecipes.errors import CatalogError, Misuse, UnknownId
 from sparkrecipes.schema.contribution import Review
 from sparkrecipes.schema.round import Round
@@ -426,3 +432,37 @@ def test_a_contributed_round_is_laid_out_for_review(clone):
     claims = items(review, "claim")
     assert "figures of a user of sparkrecipes, trust rank 3: None -> None" in claims
     assert review.valid
+
+
+def test_a_kind_of_prompt_that_failed_is_no_row(clone):
+    """Its speed is that of the requests that came through, and says nothing of the others."""
+    whole = measured().varied
+    failed = (whole[0].model_copy(update={"failed": 1}), *whole[1:])
+    answer = contribute_round(
+        measured().model_copy(update={"varied": failed}), catalog=clone / "catalog"
+    )
+    [kinds] = open_catalog(clone / "catalog").evidence[Path(answer.evidence_file).stem].by_workload
+    assert len(whole) - 1 == len(kinds.workloads)
+
+
+def test_a_digest_in_the_reference_pins_as_well(clone):
+    """Whichever way it is written, a reviewer is told that it is pinned."""
+    pinned = "vllm/vllm-openai:v0.31.0-aarch64@sha256:" + "b" * 64
+    change(
+        clone,
+        f"catalog/recipes/{RECIPE}.yaml",
+        ("vllm/vllm-openai:v0.31.0-aarch64", pinned),
+        ("  digest: sha256:" + "a" * 64, "  digest: null"),
+    )
+    [image] = [item for item in review_changes().items if item.kind == "image"]
+    assert "registry docker.io; pinned by digest" == image.look
+
+
+def test_a_link_is_not_followed(clone, tmp_path):
+    """A file of the reviewer's machine is not read for a link that a contributor made."""
+    secret = tmp_path / "id_rsa.yaml"
+    secret.write_text("title: a private key\n")
+    (clone / "catalog" / "models" / "linked.yaml").symlink_to(secret)
+    changed = {one.path: one for one in Repository.around(clone).changed("HEAD")}
+    linked = changed["catalog/models/linked.yaml"]
+    assert (True, None) == (linked.is_there, linked.new)

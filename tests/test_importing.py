@@ -11,10 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from sparkrecipes import operations as ops
-from sparkrecipes.catalog import Catalog, open_catalog
+from sparkrecipes.catalog import Catalog, open_catalog, validate_text
 from sparkrecipes.cli import main
 from sparkrecipes.errors import CatalogError, Misuse, Refused
 from sparkrecipes.importing import import_text
+from sparkrecipes.importing.matching import same_repository
 from sparkrecipes.importing.shell_text import ShellError, split
 from sparkrecipes.schema.importing import ImportedRecipe
 from sparkrecipes.schema.recipe import Recipe
@@ -496,3 +497,51 @@ def test_catalog_is_not_changed(tmp_path: Path) -> None:
     before = sorted(p.name for p in (CATALOG.root / "recipes").iterdir())
     take("compose.yaml", output=tmp_path)
     assert before == sorted(p.name for p in (CATALOG.root / "recipes").iterdir())
+
+
+def test_what_would_run_other_code_or_hold_a_secret_is_refused_as_validate_does() -> None:
+    """Each variable that validate calls an error is left out by an import, and no other."""
+    names = ("LD_PRELOAD", "PYTHONPATH", "BASH_ENV", "MY_API_KEY", "DB_PASSWORD", "HF_TOKEN")
+    options = " ".join(f"-e {name}=x" for name in (*names, "VLLM_LOGGING_LEVEL"))
+    found = line(SERVE.replace("docker run", f"docker run {options}"))
+    assert {"VLLM_LOGGING_LEVEL": "x"} == fields(found)["env"]
+    dropped = {what.partition("=")[0] for what in lost(found)}
+    assert set(names) <= dropped
+    text = (CATALOG.root / "recipes" / "qwen3-8b-fp8-vllm.yaml").read_text()
+    for name in names:
+        bad = text.replace("env:\n", f'env:\n  {name}: "x"\n', 1)
+        codes = {p.code for p in validate_text(bad, "mine.yaml", CATALOG) if p.level == "error"}
+        assert codes <= {"dangerous_env", "secret"}, name
+        assert codes, name
+
+
+@pytest.mark.parametrize(
+    ("flags", "capabilities"),
+    [
+        ("", ["text"]),
+        ("--tool-call-parser=hermes", ["text"]),
+        ("--enable-auto-tool-choice", ["text"]),
+        ("--enable-auto-tool-choice --tool-call-parser=hermes", ["text", "tools"]),
+        ("--reasoning-parser=qwen3", ["text", "reasoning"]),
+    ],
+)
+def test_only_what_the_flags_show_is_claimed(flags: str, capabilities: list[str]) -> None:
+    """A parser alone calls no tool: vLLM wants both flags."""
+    assert capabilities == fields(line(f"{SERVE} {flags}"))["capabilities"]
+
+
+def test_a_drafter_of_unknown_speculation_is_not_kept() -> None:
+    """The recipe has no speculation, so it has no use for its drafter."""
+    for method, drafter in (("medusa", None), ("eagle3", {"repo": "a/draft", "revision": None})):
+        option = json.dumps({"method": method, "model": "a/draft", "num_speculative_tokens": 3})
+        assert drafter == fields(line(f"{SERVE} --speculative-config='{option}'"))["drafter"]
+
+
+def test_another_commit_of_the_same_weights_is_another_recipe() -> None:
+    """A pin that only one has says which of several states; two pins say two things."""
+    one, other = ({"repo": "a/b", "revision": letter * 40} for letter in "ab")
+    unpinned = {"repo": "a/b", "revision": None}
+    assert same_repository(one, unpinned)
+    assert same_repository(one, dict(one))
+    assert not same_repository(one, other)
+    assert not same_repository(one, None)
