@@ -50,10 +50,8 @@ Pieces = Sequence[tuple[float, bytes]]
 MAX_BODY_BYTES = 16 * 1024 * 1024
 STAGGER_S = 0.000_5
 """Between the starts of one burst, so that no request waits while others are written."""
-QUIET_S = 5.0
-"""After this long without a byte, look whether the stream has ended or failed."""
-LINGER_S = 0.2
-"""How long a server may keep the connection open after the end of the body."""
+QUIET_S = 5.0  # after this long without a byte, look whether the stream has ended or failed
+LINGER_S = 0.2  # how long a server may keep the connection open after the end of the body
 
 
 @dataclass(frozen=True)
@@ -63,8 +61,7 @@ class Limits:
     connect_s: float = 10.0
     first_event_s: float = 900.0
     between_events_s: float = 60.0
-    total_s: float = 1800.0
-    """To the end of the stream, however lively it is."""
+    total_s: float = 1800.0  # to the end of the stream, however lively it is
 
 
 @dataclass(frozen=True)
@@ -137,8 +134,7 @@ class Endpoint:
 class Exchange:
     """One request and what came back, in seconds after its first byte was written."""
 
-    pieces: Pieces = ()
-    """Of the body; of the whole response until it is decoded."""
+    pieces: Pieces = ()  # of the body; of the whole response until it is decoded
     end: str = "connect"
     """eof, incomplete (a cut body), malformed, reset, timeout (silence), endless (too much or too
     long), time_up (of a quick round), or connect (never connected)."""
@@ -148,8 +144,7 @@ class Exchange:
     """``perf_counter`` just before the first byte was written."""
     connect_s: float = 0.0
     detail: str = ""
-    head: bytes = b""
-    """The header lines."""
+    head: bytes = b""  # the header lines
 
     @property
     def body(self) -> bytes:
@@ -372,8 +367,7 @@ def _message(error: Any) -> str:
     return _line(error if isinstance(error, str) else json.dumps(error, default=str))[:300]
 
 
-LATE = ("timeout", "endless", "time_up")
-"""How a request ends that was broken off here."""
+LATE = ("timeout", "endless", "time_up")  # how a request ends that was broken off here
 _CUT = {
     "eof": "no finish reason and no [DONE] came",
     "incomplete": "the body was cut",
@@ -394,13 +388,10 @@ class Reading:
     """http, connect, timeout, endless, time_up, stream_error, cut, no_output or bad_json; None: a
     good request."""
     detail: str = ""
-    done: bool = False
-    """Whether ``[DONE]`` came."""
+    done: bool = False  # whether ``[DONE]`` came
     finish_reason: str | None = None
-    arrivals: list[float] = field(default_factory=list)
-    """Times of the token-bearing events."""
-    ttfo_s: float | None = None
-    """First content, refusal or tool call: what the user waits for."""
+    arrivals: list[float] = field(default_factory=list)  # times of the token-bearing events
+    ttfo_s: float | None = None  # first content, refusal or tool call: what the user waits for
     stream_end_s: float = 0.0
     text: str = ""
     tool_names: str = ""
@@ -412,8 +403,7 @@ class Reading:
     reasoning_tokens: int | None = None
     prompt_tokens: int | None = None
     cached_tokens: int | None = None
-    timings: Json = field(default_factory=dict)
-    """llama.cpp's own figures of the request."""
+    timings: Json = field(default_factory=dict)  # llama.cpp's own figures of the request
 
     @classmethod
     def of(cls, exchange: Exchange) -> Reading:
@@ -628,7 +618,7 @@ TOPICS = (
     "cómo se restaura un mural sin borrar la mano de quien lo pintó",
 )
 WEATHER = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
-TOOL = {"name": "get_weather", "description": "Weather of a city.", "parameters": WEATHER}
+TOOL: Json = {"name": "get_weather", "description": "Weather of a city.", "parameters": WEATHER}
 LONG_LINES, LONG_TOKENS = 3000, 46_000
 
 
@@ -758,25 +748,21 @@ class Answer:
         return not (self.ok or self.too_long or self.reading.error == "time_up")
 
 
+@dataclass
 class Client:
     """Sends requests to one model, remembers what it refuses, and counts all of them."""
 
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        model: str,
-        api_key: str | None,
-        limits: Limits,
-        deadline: float = math.inf,
-    ) -> None:
-        self.endpoint, self.model, self.limits, self.deadline = endpoint, model, limits, deadline
-        self.dropped: list[str] = []
-        self.requests = self.failed = 0
-        self.errors: list[str] = []
-        self.readings: list[Reading] = []
-        self._key = api_key
-        self._live: set[socket.socket] = set()
-        self._lock = threading.Lock()
+    endpoint: Endpoint
+    model: str
+    api_key: str | None = field(repr=False)
+    limits: Limits
+    deadline: float = math.inf
+    dropped: list[str] = field(default_factory=list)
+    failed: int = 0
+    errors: list[str] = field(default_factory=list)
+    readings: list[Reading] = field(default_factory=list)  # one of each request
+    _live: set[socket.socket] = field(default_factory=set)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def get(self, path: str) -> str | None:
         """GET a page; None where it is not to be had within some seconds."""
@@ -785,7 +771,7 @@ class Client:
             sock = self.endpoint.connect(limits.connect_s)
         except OSError:
             return None
-        done = transfer(sock, self.endpoint.request("GET", path, key=self._key), limits).decode()
+        done = transfer(sock, self.endpoint.request("GET", path, key=self.api_key), limits).decode()
         good = done.end == "eof" and done.status == 200
         return done.body.decode("utf-8", "replace") if good else None
 
@@ -852,7 +838,7 @@ class Client:
 
         bodies = [ask.body(self.model, self.dropped) for ask in asks]
         path = "/v1/chat/completions"
-        requests = [self.endpoint.request("POST", path, body, self._key) for body in bodies]
+        requests = [self.endpoint.request("POST", path, body, self.api_key) for body in bodies]
         threads = [threading.Thread(target=run, args=job, daemon=True) for job in jobs[1:]]
         for thread in threads:
             thread.start()
@@ -873,10 +859,9 @@ class Client:
 
     def _tally(self, answer: Answer, label: str) -> None:
         reading = answer.reading
-        self.requests += 1
         self.readings.append(reading)
-        if self._key:
-            reading.detail = reading.detail.replace(self._key, "***")
+        if self.api_key:
+            reading.detail = reading.detail.replace(self.api_key, "***")
         if answer.failed:
             self.failed += 1
             self.errors.append(f"{label}: {reading.error}: {reading.detail or 'no more is known'}")
@@ -895,14 +880,16 @@ GENERATED = (
 def parse_counters(text: str, model: str) -> dict[str, float]:
     """Read a Prometheus page: each series summed over its labels, positions as ``name@position``.
 
-    ``_created`` times and histogram buckets are left out; where series name our model, those of
-    other models are too.
+    ``_created`` times, histogram buckets and what cannot be a count (NaN, infinity) are left out;
+    where series name our model, those of other models are too.
     """
     rows = []
     for match in filter(None, map(_SERIES.match, text.splitlines())):
-        if not match[1].endswith(("_created", "_bucket")):
-            with contextlib.suppress(ValueError):
-                rows.append((match[1], match[2] or "", _counter(match[3])))
+        name, labels, value = match[1], match[2] or "", math.nan
+        with contextlib.suppress(ValueError):
+            value = float(match[3])
+        if abs(value) < 1e15 and not name.endswith(("_created", "_bucket")):  # NaN is not less
+            rows.append((name, labels, value))
     ours = f'model_name="{model}"'
     named = any(ours in labels for _, labels, _ in rows)
     totals: dict[str, float] = {}
@@ -912,14 +899,6 @@ def parse_counters(text: str, model: str) -> dict[str, float]:
             key = f"{name}@{position[1]}" if position else name
             totals[key] = totals.get(key, 0.0) + value
     return totals
-
-
-def _counter(text: str) -> float:
-    """A counter's value; ValueError where it is none: NaN, infinite, or beyond all counting."""
-    value = float(text)
-    if not abs(value) < 1e15:
-        raise ValueError(text)
-    return value
 
 
 def _first(counters: Mapping[str, float], *names: str) -> str:
@@ -982,21 +961,21 @@ def mem_available() -> int | None:
     return None
 
 
+@dataclass
 class Watch:
     """Looks at the server around the requests: its counters, and whether it restarted."""
 
-    def __init__(self, client: Client, restart_probe: Callable[[], str | None] | None) -> None:
-        self.client, self.probe = client, restart_probe
-        self.pages = ["/metrics", "/v1/metrics"]  # the second is NIM's
-        self.first: dict[str, float] = {}
-        self.last: dict[str, float] = {}
-        self.identities: list[str] = []
-        self.fell = False
+    client: Client
+    probe: Callable[[], str | None] | None
+    first: dict[str, float] = field(default_factory=dict)
+    last: dict[str, float] = field(default_factory=dict)
+    identities: list[str] = field(default_factory=list)
+    fell: bool = False
 
     def mark(self) -> dict[str, float]:
         """Read the counters, and who the server is."""
-        text = next((t for page in self.pages if (t := self.client.get(page))), "")
-        counters = parse_counters(text, self.client.model)
+        pages = map(self.client.get, ("/metrics", "/v1/metrics"))  # the second is NIM's
+        counters = parse_counters(next(filter(None, pages), ""), self.client.model)
         made = _first(counters, *GENERATED)
         self.fell |= bool(made) and counters[made] < self.last.get(made, 0.0)
         identity = None
@@ -1024,13 +1003,8 @@ def spread(values: Iterable[float | None], scale: float = 1.0) -> Json | None:
     known = [round(value * scale, 4) for value in values if value is not None]
     if not known:
         return None
-    return {
-        "median": round(statistics.median(known), 4),
-        "min": min(known),
-        "max": max(known),
-        "n": len(known),
-        "values": known,
-    }
+    middle, least, most = round(statistics.median(known), 4), min(known), max(known)
+    return {"median": middle, "min": least, "max": most, "n": len(known), "values": known}
 
 
 def percentiles(values: Iterable[float], scale: float = 1.0) -> Json:
@@ -1230,18 +1204,19 @@ def degenerate(text: str) -> str:
 
 # ------------------------------------------------------------------------------- the round
 
-PARTS = ("single", "concurrent", "long", "stability")
+PARTS = ("single", "concurrent", "long", "stability")  # in the order of a round
 METHODS = ("october", "school")
 SCHOOL_LADDER = (1, 2, 4, 8, 16)
-TOO_SHORT = 64
-"""Answers with fewer tokens say little of decode speed."""
+TOO_SHORT = 64  # answers with fewer tokens say little of decode speed
 ABSURD_TOK_S = 5000.0
 """What the published method prints where it saw no text at all; no single stream comes near."""
-SLOW_S = 10.0
-"""A request that takes longer is not repeated in a quick round."""
+SLOW_S = 10.0  # a request that takes longer is not repeated in a quick round
 QUICK_S, QUICK_FIRST_S = 117.0, 75.0
 """When a quick round ends, to 2 s, and how long it waits for a first token: the slowest published
 row takes 48 s for its long prompt, and 113 s for the whole quick round."""
+
+
+Part = tuple[str, Callable[[], None]]  # its name, and what runs it
 
 
 class _Stop(Exception):
@@ -1269,16 +1244,16 @@ class StandardRound:
         """Users of all parts but the ladder."""
         return 4 if 4 in self.ladder else self.ladder[-1]
 
-    def run(self, parts: Iterable[tuple[str, Callable[[], None]]]) -> Json:
+    def run(self, parts: Iterable[Part]) -> Json:
         """Run the parts; what was measured survives Ctrl-C and a server that dies."""
         try:
             self.watch.mark()
             for name, part in parts:
                 self.say(name)
-                before = self.client.requests, self.client.failed
+                before = len(self.client.readings), self.client.failed
                 part()
                 self.watch.mark()
-                made, failed = self.client.requests - before[0], self.client.failed - before[1]
+                made, failed = len(self.client.readings) - before[0], self.client.failed - before[1]
                 if made and made == failed:
                     raise _Stop("stopped", f"no request was answered in: {name}; no more was run")
         except _Stop as stop:
@@ -1290,7 +1265,7 @@ class StandardRound:
         self._look_back()
         return self.record()
 
-    def note(self, code: str, text: str, seen: bool = True) -> None:
+    def note(self, code: str, text: str, seen: bool | None = True) -> None:
         """Keep one warning of a kind, the first, if it was seen."""
         if seen and code not in self.notes:
             self.notes[code] = text
@@ -1301,7 +1276,7 @@ class StandardRound:
         client, restarted = self.client, self.watch.restarted
         self.data |= parts | {
             "stability": {
-                "requests": client.requests,
+                "requests": len(client.readings),
                 "failed": client.failed,
                 "errors": client.errors[:100],
                 "restarted": restarted,
@@ -1335,46 +1310,43 @@ class StandardRound:
         made = _first(last, *GENERATED)
         ours = sum(reading.completion_tokens for reading in client.readings)
         theirs = last.get(made, 0.0) - first.get(made, 0.0)
-        if made and not client.failed and theirs > 1.05 * ours + 64:
-            self.note("other_traffic", f"the server made {theirs:.0f} tokens, this round {ours}")
+        foreign = bool(made) and not client.failed and theirs > 1.05 * ours + 64
         preempted = "vllm:num_preemptions_total"
-        if last.get(preempted, 0.0) > first.get(preempted, 0.0):
-            self.note("preempted", "the engine preempted requests: its KV cache is too small")
+        full = last.get(preempted, 0.0) > first.get(preempted, 0.0)
         speculation = acceptance(first, last)
-        if speculation and not speculation["drafts"] and ours:
-            self.note("speculation_inactive", "speculation is set up, but nothing was drafted")
-        if client.dropped:
-            self.note("field_dropped", f"refused and left out: {', '.join(client.dropped)}")
-        if self.watch.restarted:
-            self.note("restarted", "the server restarted during the round")
-        others = {r.model for r in client.readings if r.model} - {client.model}
-        if others:
-            names = ", ".join(sorted(filter(None, others)))
-            self.note("wrong_model", f"asked for {client.model}, answered by {names}")
+        idle = bool(speculation and not speculation["drafts"] and ours)
+        dropped = ", ".join(client.dropped)
+        others = ", ".join(sorted({r.model or "" for r in client.readings} - {"", client.model}))
+        says = f"the server made {theirs:.0f} tokens, this round {ours}"
+        self.note("other_traffic", says, foreign)
+        self.note("preempted", "the engine preempted requests: its KV cache is too small", full)
+        self.note("speculation_inactive", "speculation is set up, but nothing was drafted", idle)
+        self.note("field_dropped", f"refused and left out: {dropped}", bool(dropped))
+        self.note("restarted", "the server restarted during the round", self.watch.restarted)
+        says = f"asked for {client.model}, answered by {others}"
+        self.note("wrong_model", says, bool(others))
 
     def smoke(self) -> None:
         """Before any figure: words, a tool call where claimed, an image where claimed."""
         answer = self.client.ask(Ask("Escribe una frase sencilla sobre el mar.", 24), "smoke test")
         trouble = degenerate(answer.reading.text) if answer.ok else answer.reading.detail
         seen: Json = {"words": not trouble, "tool_call": None, "image": None, "message": trouble}
-        if trouble and answer.ok:
-            self.note("garbage_output", trouble)
+        self.note("garbage_output", trouble, answer.ok and bool(trouble))
         if "tools" in self.capabilities:
             extra = {"tools": [{"type": "function", "function": TOOL}]}
             ask = Ask("What is the weather in Lima now? Use the tool.", 256, extra=extra)
             reading = self.client.ask(ask, "smoke test, tool call").reading
-            called = "get_weather" in reading.tool_names
-            seen["tool_call"] = called if called or reading.finish_reason != "length" else None
-            if not called:
-                self.note("no_tool_call", "tools are claimed, but no tool call came")
+            called = TOOL["name"] in reading.tool_names
+            seen["tool_call"] = called or (None if reading.finish_reason == "length" else False)
+            self.note("no_tool_call", "tools are claimed, but no tool call came", not called)
         if "image" in self.capabilities:
             question = {"type": "text", "text": "Which colour fills this picture? One word."}
             picture = {"type": "image_url", "image_url": {"url": RED_SQUARE}}
             reading = self.client.ask(Ask([question, picture], 128), "smoke test, image").reading
             named = bool(re.search(r"\b(red|roj[oa]|crimson)\b", reading.text, re.IGNORECASE))
-            seen["image"] = named if named or reading.finish_reason != "length" else None
-            if not named:
-                self.note("no_image", f"a red square was described as {reading.text[-60:]!r}")
+            seen["image"] = named or (None if reading.finish_reason == "length" else False)
+            said = f"a red square was described as {reading.text[-60:]!r}"
+            self.note("no_image", said, not named)
         self.record(smoke=seen)
 
     def published(self) -> None:
@@ -1493,10 +1465,9 @@ class StandardRound:
             ask = Ask(long_prompt(lines), 100)
             answers.append(self.client.ask(ask, f"long prompt, request {len(answers) + 1}"))
             self.record(long_prompt=long_figures(answers))
-        if any(
-            10 * (r.cached_tokens or 0) > (r.prompt_tokens or 1) for r in good_readings(answers)
-        ):
-            self.note("cached_long_prompt", "a cache held part of the long prompt")
+        good = good_readings(answers)
+        cached = any(10 * (r.cached_tokens or 0) > (r.prompt_tokens or 1) for r in good)
+        self.note("cached_long_prompt", "a cache held part of the long prompt", cached)
         self._publish("same_bytes", long=answers)
 
     def _fits(self, tokens: int) -> bool:
@@ -1572,13 +1543,15 @@ class StandardRound:
                 after = self.watch.mark()
                 low += [free for free in [mem_available()] if free and self.client.endpoint.local]
                 ran = min(clock() - start, seconds)
-                figures = sustained_figures(list(done), start, ran) | {
+                ended = list(done)  # the workers go on adding
+                answers = [answer for _, answer in ended]
+                counted = acceptance(before, after)
+                figures = sustained_figures(ended, start, ran) | {
                     "minutes": round(ran / 60, 3),
                     "users": self.users,
-                    "requests": len(done),
-                    "failed": sum(answer.failed for _, answer in list(done)),
-                    "acceptance": acceptance(before, after)
-                    or acceptance_of([answer.reading for _, answer in list(done)]),
+                    "requests": len(ended),
+                    "failed": sum(answer.failed for answer in answers),
+                    "acceptance": counted or acceptance_of(a.reading for a in answers),
                     "mem_available_low_bytes": min(low, default=None),
                 }
                 self.record(sustained=figures)
@@ -1605,31 +1578,25 @@ def of_users(count: int) -> str:
     return "1 user" if count == 1 else f"{count} users"
 
 
-def plan(
-    run: StandardRound, method: str, only: str | None, sustained_minutes: float
-) -> list[tuple[str, Callable[[], None]]]:
-    """The parts of a round, in order."""
+def plan(run: StandardRound, method: str, only: str | None, minutes: float) -> list[Part]:
+    """The parts of a round, in order; ``minutes`` are those of the sustained load."""
     if method == "school":
         return [("school", run.school)]
-    if only:
-        alone: dict[str, Callable[[], None]] = {
-            "single": lambda: run.single(3),
-            "concurrent": lambda: run.concurrent(3, warm=True),
-            "long": lambda: run.long(3),
-            "stability": run.stability,
-        }
-        return [(only, alone[only])]
-    singles, rounds, longs = (3, 1, 1) if run.quick else (6, 6, 3)
-    quick: list[tuple[str, Callable[[], None]]] = [
+    singles, rounds, longs = (3, 3, 3) if only else (3, 1, 1) if run.quick else (6, 6, 3)
+    parts: list[Part] = [
         ("single user", lambda: run.single(singles)),
-        ("users at once", lambda: run.concurrent(rounds)),
+        ("users at once", lambda: run.concurrent(rounds, warm=bool(only))),
         ("long prompt", lambda: run.long(longs)),
+        ("stability", run.stability),
     ]
-    full = [("stability", run.stability), ("varied prompts", run.varied)]
-    if sustained_minutes > 0:
-        full.append(("sustained load", lambda: run.sustained(sustained_minutes)))
-    smoke, published = ("smoke test", run.smoke), ("published method", run.published)
-    return [smoke, *quick] if run.quick else [smoke, published, *quick, *full]
+    if only:
+        return [parts[PARTS.index(only)]]
+    if run.quick:
+        return [("smoke test", run.smoke), *parts[:3]]
+    parts.append(("varied prompts", run.varied))
+    if minutes > 0:
+        parts.append(("sustained load", lambda: run.sustained(minutes)))
+    return [("smoke test", run.smoke), ("published method", run.published), *parts]
 
 
 def look_at_server(client: Client) -> tuple[Json, str]:
