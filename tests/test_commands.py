@@ -196,6 +196,38 @@ def test_the_labels_say_recipe_catalog_and_digest():
     assert DIGEST == labels(made(changed(image=pinned)))[DIGEST_LABEL]
 
 
+NINJA = VLLM.model_copy(update={"compile_jobs_env": "MAX_JOBS"})
+
+
+def test_compile_jobs_are_set_and_marked_as_not_the_recipes():
+    """The variable, its label and `added_env`; what runs without it has the same settings."""
+    command = made(engine=NINJA, compile_jobs=3)
+    assert ["A_FIRST=x y", "HF_HUB_OFFLINE=1", "MAX_JOBS=3"] == after(command.argv, "-e")
+    assert {"MAX_JOBS": "3"} == command.added_env
+    assert "MAX_JOBS" == labels(command)["org.sparkrecipes.added-env"]
+    assert labels(made())[SETTINGS_LABEL] == labels(command)[SETTINGS_LABEL]
+
+
+@pytest.mark.parametrize("format", ["docker", "compose", "systemd", "sparkrun", "kubernetes"])
+def test_compile_jobs_are_set_in_every_format(format: str):
+    """Each text has the variable and says whose it is; a file of several nodes as well."""
+    nodes = 2 if format == "kubernetes" else None
+    command = made(engine=NINJA, compile_jobs=3, format=format, nodes=nodes)
+    assert {"MAX_JOBS": "3"} == command.added_env
+    assert "MAX_JOBS" in command.shell.replace("MAX_JOBS", "", 1)
+    assert "added-env" in command.shell.replace("_", "-")
+    assert "MAX_JOBS" not in made(engine=NINJA, format=format, nodes=nodes).shell
+
+
+def test_compile_jobs_of_the_recipe_go_before_ours():
+    """Its own number stands, nothing is marked; an engine without the variable gets none."""
+    own = changed(env={"MAX_JOBS": "1"})
+    command = made(own, engine=NINJA, compile_jobs=3)
+    assert (["MAX_JOBS=1"], {}) == (after(command.argv, "-e"), command.added_env)
+    assert "org.sparkrecipes.added-env" not in labels(command)
+    assert made() == made(compile_jobs=3)
+
+
 def test_the_settings_label_changes_with_what_the_engine_is_given():
     """Arguments, variables and address count; image and catalog have labels of their own."""
     same = labels(made())[SETTINGS_LABEL]

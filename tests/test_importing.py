@@ -246,6 +246,34 @@ def test_a_rendered_command_is_imported_as_its_recipe(recipe_id: str, format: st
     )
 
 
+@pytest.mark.parametrize("format", ["docker", "compose", "sparkrun"])
+def test_what_the_command_adds_is_told_from_what_the_recipe_sets(
+    format: str, tmp_path: Path
+) -> None:
+    """MAX_JOBS of the command is left out again; one of the recipe itself is carried."""
+    added = ops.render_command("qwen3-8b-fp8-vllm", format=format, catalog=CATALOG)
+    assert "MAX_JOBS" in added.added_env
+    env = CATALOG.recipe("qwen3-8b-fp8-vllm").env
+    assert env == fields(line(added.shell))["env"]
+    text = (CATALOG.root / "recipes" / "qwen3-8b-fp8-vllm.yaml").read_text()
+    path = tmp_path / "mine.yaml"
+    path.write_text(text.replace("env:\n", 'env:\n  MAX_JOBS: "2"\n'))
+    own = ops.render_command(str(path), format=format, catalog=CATALOG)
+    assert {} == own.added_env
+    assert {**env, "MAX_JOBS": "2"} == fields(line(own.shell))["env"]
+
+
+def test_a_foreign_label_takes_no_variable_away() -> None:
+    """Only how many kernels may compile at once is ever ours to leave out."""
+    text = (
+        "docker run --label org.sparkrecipes.added-env=MAX_JOBS,NCCL_DEBUG -l other=MAX_JOBS "
+        "-e MAX_JOBS=4 -e NCCL_DEBUG=INFO vllm/vllm-openai:v0.31.0 Qwen/Qwen3-8B-FP8"
+    )
+    assert {"NCCL_DEBUG": "INFO"} == fields(line(text))["env"]
+    unmarked = text.replace("org.sparkrecipes.added-env", "some.other")
+    assert {"MAX_JOBS": "4", "NCCL_DEBUG": "INFO"} == fields(line(unmarked))["env"]
+
+
 def test_a_pin_of_the_command_is_kept() -> None:
     """A digest that only the command has is added to the recipe; another flag is another recipe."""
     text = ops.render_command("qwen3-8b-fp8-vllm", catalog=CATALOG).shell

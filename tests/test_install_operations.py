@@ -233,6 +233,20 @@ def test_an_interrupted_start_leaves_nothing_of_its_own(
     assert removed == (asked.exists() and f"rm {ID}" in asked.read_text())
 
 
+CATALOG = open_catalog()
+
+
+@pytest.mark.parametrize("recipe_id", [*CATALOG.recipes])
+def test_the_command_sets_the_compilers_that_fit_reckons_with(recipe_id: str) -> None:
+    """MAX_JOBS of the command is the number behind fit's first start, whatever the settings."""
+    peak = operations.estimate_memory(recipe_id, catalog=CATALOG, offline=True).first_start
+    expected = {} if peak is None else {"MAX_JOBS": str(peak.max_jobs)}
+    for settings in ({}, {"context_tokens": 4096, "users": 1}):
+        command = operations.render_command(recipe_id, catalog=CATALOG, **settings)
+        assert expected == command.added_env
+    assert (peak is None) == (CATALOG.recipe(recipe_id).engine == "atlas")
+
+
 def test_what_runs_is_compared_with_what_is_asked(this_host: Path) -> None:
     """The same settings, others by default, and others that were asked for: those are refused."""
     space = open_workspace(None, this_host)

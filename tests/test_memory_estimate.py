@@ -9,7 +9,13 @@ import pytest
 
 from benchmarks.fit_backtest import published_rows
 from sparkrecipes.catalog import open_catalog
-from sparkrecipes.memory import FitRequest, estimate, model_request, recipe_request
+from sparkrecipes.memory import (
+    FitRequest,
+    added_compile_jobs,
+    estimate,
+    model_request,
+    recipe_request,
+)
 from sparkrecipes.memory.components import encoder as encoder_of
 from sparkrecipes.memory.components import overhead
 from sparkrecipes.memory.request import flag_number, flag_on, flag_value
@@ -368,13 +374,13 @@ def test_compile_jobs_are_bounded_by_free_memory() -> None:
 
 def test_a_first_start_is_a_peak_of_its_own() -> None:
     """C45: compilers run beside the weights, before there is a cache: bounded by MAX_JOBS."""
-    advised = estimate(asked("gpt-oss-120b-mxfp4-vllm"), SPARK).first_start
-    assert advised is not None
-    assert ("advised", 4, (0, 32 * GIB), "fits") == (
-        advised.max_jobs_source,
-        advised.max_jobs,
-        advised.jit_compile_bytes,
-        advised.verdict,
+    added = estimate(asked("gpt-oss-120b-mxfp4-vllm"), SPARK).first_start
+    assert added is not None
+    assert ("command", 4, (0, 32 * GIB), "fits") == (
+        added.max_jobs_source,
+        added.max_jobs,
+        added.jit_compile_bytes,
+        added.verdict,
     )
     many = estimate(asked("gpt-oss-120b-mxfp4-vllm", env={"MAX_JOBS": "20"}), SPARK)
     assert many.first_start is not None
@@ -386,6 +392,30 @@ def test_a_first_start_is_a_peak_of_its_own() -> None:
     assert any("the recipe's MAX_JOBS=20" in line for line in many.warnings)
     assert "fits" == many.verdict
     assert estimate(asked("gpt-oss-20b-mxfp4-vllm"), plain_host()).first_start is None
+
+
+def test_the_number_of_compilers_follows_from_the_catalog_and_the_machine_alone() -> None:
+    """The command has no Hub to ask: sizes found there change the peak, and not the number."""
+    request = asked("gpt-oss-120b-mxfp4-vllm")
+    assert 4 == added_compile_jobs(request, SPARK)
+    large = ByteRange(
+        low_bytes=90 * GIB, high_bytes=90 * GIB, what="on_disk", source="files on the Hub"
+    )
+    seen = replace(request, hub_sizes={"openai/gpt-oss-120b": large}, users=1, context_tokens=4096)
+    peak = estimate(seen, SPARK).first_start
+    assert peak is not None
+    assert (4, "tight") == (peak.max_jobs, peak.verdict)
+    assert peak.peak_bounds[1] > 120 * GIB
+    assert 4 == added_compile_jobs(seen, SPARK)
+
+
+def test_no_compilers_are_reckoned_with_where_the_engine_starts_none() -> None:
+    """Atlas brings its kernels; a recipe's own number stays its own; a machine needs a GPU."""
+    atlas = asked("qwen3.6-35b-a3b-fp8-atlas-mtp")
+    assert (None, None) == (added_compile_jobs(atlas, SPARK), estimate(atlas, SPARK).first_start)
+    own = asked("gpt-oss-120b-mxfp4-vllm", env={"MAX_JOBS": "2"})
+    assert added_compile_jobs(own, SPARK) is None
+    assert added_compile_jobs(asked("gpt-oss-120b-mxfp4-vllm"), plain_host()) is None
 
 
 def plain_host() -> Machine:

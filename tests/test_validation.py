@@ -391,6 +391,18 @@ def test_a_drafter_that_nothing_uses_is_an_error(copy):
     assert [] == changed(copy, "method: ngram", "method: eagle3")
 
 
+@pytest.mark.parametrize("value", ["0", "auto", "-1", "4.0", " 4"])
+def test_compilers_that_nothing_bounds_are_a_fault(copy, value):
+    """Ninja takes 0 as no bound, and what is no number is not read: fit could promise nothing."""
+    found = changed(copy, 'HF_HUB_OFFLINE: "1"', f'MAX_JOBS: "{value}"')
+    assert ["23:3 error bad_value"] == places(found)
+
+
+def test_compilers_that_are_bounded_are_fine(copy):
+    """A whole number from 1 on is the recipe's own choice."""
+    assert [] == changed(copy, 'HF_HUB_OFFLINE: "1"', 'MAX_JOBS: "4"')
+
+
 def test_a_secret_is_one_by_the_engine_too(copy):
     """Whatever it is called."""
     changed(copy, "VLLM_API_KEY", "MY_LOGIN", "engines/vllm.yaml")

@@ -58,6 +58,7 @@ NEEDS_DRAFTER = ("eagle3", "dflash", "dspark")
 
 _MOVING = re.compile(r"(^|[-_.])(latest|nightly|main|master|dev|edge|head)([-_.]|$)")
 _RELEASE = re.compile(r"^v?(\d+\.\d+\.\d+)")
+_JOBS = re.compile(r"[1-9][0-9]{0,3}")
 
 
 def _known_model(recipe: Recipe, around: Around) -> Iterator[Fault]:
@@ -230,6 +231,9 @@ def _env(recipe: Recipe, around: Around) -> Iterator[Fault]:
         elif engine and name == engine.arguments_env:
             message = f"{name} is set by the command from flags and fields"
             yield Fault(path, "field_flag", message, "write the arguments as flags")
+        elif engine and name == engine.compile_jobs_env and not _JOBS.fullmatch(value):
+            message = f"{name}={value} bounds nothing: it is no whole number from 1 on"
+            yield Fault(path, "bad_value", message, f'write e.g. {name}: "4", or leave it out')
 
 
 def _flags(recipe: Recipe, around: Around) -> Iterator[Fault]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sparkrecipes.schema.memory import (
         EngineKv,
         Explained,
+        FirstStart,
         Forecast,
         GridCell,
         MemoryEstimate,
@@ -88,10 +89,15 @@ def limits(answer: MemoryEstimate) -> Iterable[str]:
     if peak := answer.first_start:
         yield (
             f"a first start that compiles kernels peaks at {gib(peak.peak_bounds[1])} at most with "
-            f"MAX_JOBS={peak.max_jobs} in its environment: {peak.verdict.replace('_', ' ')}"
+            f"MAX_JOBS={peak.max_jobs} ({who_sets(peak)}): {peak.verdict.replace('_', ' ')}"
         )
     if answer.reservation_bytes is not None:
         yield f"the engine takes {gib(answer.reservation_bytes)} when it starts"
+
+
+def who_sets(peak: FirstStart) -> str:
+    """Say where ``MAX_JOBS`` comes from."""
+    return "the recipe's own" if peak.max_jobs_source == "recipe" else "which the command sets"
 
 
 def log_lines(log: EngineKv) -> Iterable[str]:

@@ -279,6 +279,11 @@ def _(answer: CheckReport) -> None:
 def _(answer: Command) -> None:
     plain(answer.shell)
     err = Console(stderr=True, highlight=False)
+    for name, value in answer.added_env.items():
+        err.print(
+            f"{name}={value} is this tool's own, not the recipe's: so many kernels may compile at "
+            "once at a first start, and fit reckons with that"
+        )
     for warning in answer.warnings:
         err.print(f"! {escape(warning)}")
 

@@ -12,11 +12,14 @@ from sparkrecipes.commands.cluster import FORMATS as CLUSTER_FORMATS
 from sparkrecipes.commands.cluster import ClusterRequest, chosen_nodes, render_cluster
 from sparkrecipes.commands.compose import compose_text
 from sparkrecipes.commands.container import (
+    ADDED_LABEL,
     CATALOG_LABEL,
     DIGEST_LABEL,
     LABEL,
     SETTINGS_LABEL,
     Container,
+    Known,
+    added_env,
     build,
     container_name,
     image_of,
@@ -32,6 +35,7 @@ from sparkrecipes.schema.recipe import Recipe
 from sparkrecipes.schema.serving import Command
 
 __all__ = [
+    "ADDED_LABEL",
     "CATALOG_LABEL",
     "DIGEST_LABEL",
     "LABEL",
@@ -70,6 +74,7 @@ def render(
     catalog_version: str,
     nodes: int | None = None,
     weights_bytes: int | None = None,
+    compile_jobs: int | None = None,
 ) -> Command:
     """Write the command that starts a recipe on a machine; nothing is read and nothing is run.
 
@@ -92,6 +97,7 @@ def render(
         catalog_version: Which catalog the recipe is of; a label says so.
         nodes: How many machines; None: one, and two for sparkrun.
         weights_bytes: Room that the weights take at most, for the volume of ``kubernetes``.
+        compile_jobs: Kernels that may compile at once, where the recipe does not say; None: open.
 
     Raises:
         Misuse: A format, port or address that cannot be.
@@ -109,6 +115,7 @@ def render(
             port=port,
             bind=bind,
             weights_bytes=weights_bytes,
+            added_env=added_env(recipe, engine, compile_jobs),
         )
         return render_cluster(request, format)
     chosen = chosen_format(format)
@@ -118,10 +125,8 @@ def render(
     places = tuple(place for place in (target, draft) if place)
     arguments = engine_arguments(recipe, engine, target, draft, settings)
     address = f"{published_address(bind, port)}:{engine.container_port}"
-    known = frozenset(set_env)
-    container = build(
-        recipe, engine, machine, places, arguments, address, image_digest, known, catalog_version
-    )
+    known = Known(image_digest, frozenset(set_env), catalog_version, compile_jobs)
+    container = build(recipe, engine, machine, places, arguments, address, known)
     exposed = bind if is_exposed(bind) else None
     warnings = render_warnings(recipe, engine, container, places, exposed, chosen, set_env)
     return command_of(container, chosen, base_url(bind, port), gpu_memory_utilization, warnings)
@@ -142,6 +147,7 @@ def command_of(
         container_name=container.name,
         base_url=url,
         gpu_memory_utilization=gpu_memory_utilization,
+        added_env=container.added_env,
         warnings=warnings,
     )
 

@@ -40,6 +40,7 @@ class ClusterRequest:
         port: Where clients find it.
         bind: Address to listen on.
         weights_bytes: Room that the weights take at most; None where that is not known.
+        added_env: Variables beside the recipe's own.
     """
 
     recipe: Recipe
@@ -51,6 +52,7 @@ class ClusterRequest:
     port: int
     bind: str
     weights_bytes: int | None
+    added_env: dict[str, str]
 
 
 def chosen_nodes(format: str, nodes: int | None) -> int:
@@ -98,6 +100,7 @@ def render_cluster(request: ClusterRequest, format: str) -> Command:
             "container_name": name,
             "base_url": base_url(request.bind, request.port),
             "gpu_memory_utilization": request.settings.gpu_memory_utilization,
+            "added_env": request.added_env,
             "warnings": (
                 *cluster_notes(request),
                 *notes,

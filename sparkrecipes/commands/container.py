@@ -27,6 +27,9 @@ DIGEST_LABEL = "org.sparkrecipes.image-digest"
 SETTINGS_LABEL = "org.sparkrecipes.settings"
 """A hash of all that the engine is given, so that what runs can be told from what is asked for."""
 
+ADDED_LABEL = "org.sparkrecipes.added-env"
+"""Variables that this tool set beside the recipe's own, by name: an import leaves them out."""
+
 LOG_OPTIONS = {"max-size": "50m", "max-file": "3"}
 """At most 150 MB of log: an engine under load writes without end."""
 
@@ -63,6 +66,7 @@ class Container:
         shm_size: Shared memory, e.g. ``16g`` (GiB), or None for Docker's 64 MB.
         published: ``address:port:container port``.
         env: Plain variables, by name.
+        added_env: Those of them that are not the recipe's own.
         secrets: Variables whose value comes from the caller's environment, by name only.
         mounts: Folders mounted read-only.
         volumes: Named volumes.
@@ -79,12 +83,30 @@ class Container:
     shm_size: str | None
     published: str
     env: dict[str, str]
+    added_env: dict[str, str]
     secrets: tuple[str, ...]
     mounts: tuple[BindMount, ...]
     volumes: tuple[Volume, ...]
     image: str
     local_image: bool
     arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known where the command is written.
+
+    Attributes:
+        image_digest: Digest to run instead of the tag.
+        set_env: Names of the variables that are set.
+        catalog_version: Which catalog the recipe is of.
+        compile_jobs: Kernels that may compile at once; None leaves it to the engine.
+    """
+
+    image_digest: str | None
+    set_env: frozenset[str]
+    catalog_version: str
+    compile_jobs: int | None
 
 
 def container_name(recipe_id: str) -> str:
@@ -99,9 +121,7 @@ def build(
     places: Sequence[Placed],
     arguments: tuple[str, ...],
     published: str,
-    image_digest: str | None,
-    set_env: frozenset[str],
-    catalog_version: str,
+    known: Known,
 ) -> Container:
     """Gather what is run.
 
@@ -111,23 +131,26 @@ def build(
     env = dict(recipe.env)
     if engine.arguments_env:
         env[engine.arguments_env], arguments = shlex.join(arguments), ()
+    added = added_env(recipe, engine, known.compile_jobs)
     cache = engine.cache_volume
-    image = image_of(recipe, image_digest)
+    image = image_of(recipe, known.image_digest)
     container = Container(
         title=recipe.title,
         name=container_name(recipe.id),
         labels={
             LABEL: recipe.id,
-            CATALOG_LABEL: catalog_version,
+            CATALOG_LABEL: known.catalog_version,
             SETTINGS_LABEL: settings_hash(arguments, env, published),
             **({DIGEST_LABEL: image.partition("@")[2]} if "@" in image else {}),
+            **({ADDED_LABEL: ",".join(added)} if added else {}),
         },
         gpus=machine.gpu.docker_gpus if machine.gpu else None,
         platform=machine.platform,
         shm_size=recipe.shm_size,
         published=published,
-        env=env,
-        secrets=(*engine.secrets, *(n for n in engine.optional_secrets if n in set_env)),
+        env=env | added,
+        added_env=added,
+        secrets=(*engine.secrets, *(n for n in engine.optional_secrets if n in known.set_env)),
         mounts=tuple(dict.fromkeys(mount for place in places for mount in place.mounts)),
         volumes=(Volume(f"sparkrecipes-{engine.id}-cache", cache),) if cache else (),
         image=image,
@@ -138,8 +161,23 @@ def build(
     return container
 
 
+def added_env(recipe: Recipe, engine: Engine, compile_jobs: int | None) -> dict[str, str]:
+    """List what is set beside the recipe's own variables: how many kernels may compile at once.
+
+    Without it ninja starts a compiler of up to 8 GiB for each core, beside the loaded weights.
+    """
+    name = engine.compile_jobs_env
+    if name is None or compile_jobs is None or name in recipe.env:
+        return {}
+    return {name: str(compile_jobs)}
+
+
 def settings_hash(arguments: Sequence[str], env: dict[str, str], published: str) -> str:
-    """Hash what the engine is given: its arguments, its variables and its address."""
+    """Hash what the engine is given: its arguments, the recipe's variables and its address.
+
+    What this tool adds is left out: it decides nothing of what is served, and a container that was
+    started without it runs with the same settings.
+    """
     text = json.dumps([list(arguments), sorted(env.items()), published])
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sparkrecipes.commands.container import LABEL
+from sparkrecipes.commands.container import ADDED_LABEL, LABEL
 from sparkrecipes.commands.warnings import API_KEY
 from sparkrecipes.schema.engine import Engine
 from sparkrecipes.schema.machine import Machine
@@ -50,6 +50,7 @@ class Serving:
         served_model_name: What clients ask for.
         arguments: What the engine is given.
         env: Plain variables.
+        added_env: Names of those that are not the recipe's own.
         sources: Repositories to fetch.
         shm_size: Shared memory, e.g. ``16g`` (GiB).
         startup_timeout_s: How long a start may take.
@@ -65,6 +66,7 @@ class Serving:
     served_model_name: str
     arguments: tuple[str, ...]
     env: dict[str, str]
+    added_env: tuple[str, ...]
     sources: tuple[WeightsSource, ...]
     shm_size: str | None
     startup_timeout_s: int
@@ -129,8 +131,9 @@ def pod(
     if not serving.sources:
         del spec["initContainers"]
     labels = {NAME_LABEL: serving.name}
+    added = {ADDED_LABEL: ",".join(serving.added_env)} if serving.added_env else {}
     return {
-        "metadata": {"labels": labels, "annotations": {LABEL: serving.recipe_id}},
+        "metadata": {"labels": labels, "annotations": {LABEL: serving.recipe_id, **added}},
         "spec": spec,
     }
 

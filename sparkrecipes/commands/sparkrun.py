@@ -26,6 +26,9 @@ RUNTIMES = {"vllm": "vllm-distributed"}
 
 _PLAIN_FLAG = re.compile(r"--([a-z][a-z0-9-]*)=([^']*)")
 _PLACEHOLDER = re.compile(r"\{\{|\{[A-Za-z_]\w*\}")
+ADDED_KEY = "sparkrecipes_added_env"
+"""Key of ``metadata`` that names what this tool set beside the recipe's own variables."""
+
 _FOLDERS = ("<weights>", "<drafter>")
 
 
@@ -49,9 +52,12 @@ def sparkrun_text(request: ClusterRequest) -> str:
         "container": request.image,
         "min_nodes": request.nodes,
         "max_nodes": request.nodes,
-        "metadata": {"description": recipe.title},
+        "metadata": {
+            "description": recipe.title,
+            **({ADDED_KEY: ",".join(request.added_env)} if request.added_env else {}),
+        },
         "defaults": defaults,
-        "env": dict(sorted(recipe.env.items())) or None,
+        "env": dict(sorted((recipe.env | request.added_env).items())) or None,
         "executor_config": {
             "privileged": False,
             "ipc": "private",

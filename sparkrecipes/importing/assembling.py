@@ -160,10 +160,15 @@ def assemble(
 
 
 def kept_env(found: Found, engine: Engine) -> dict[str, str]:
-    """Take the environment; the engine's argument variable becomes its arguments."""
+    """Take the environment; the engine's argument variable becomes its arguments.
+
+    How many kernels may compile at once is left out where our own command set it.
+    """
     secrets = {*engine.secrets, *engine.optional_secrets}
     kept: dict[str, str] = {}
     for name, word in found.env.items():
+        if name == engine.compile_jobs_env and name in found.added_env:
+            continue
         if name == engine.arguments_env:
             for command in split_or_refuse(found, word.text, word.line):
                 found.arguments += [Word(w.text, word.line) for w in command.words]

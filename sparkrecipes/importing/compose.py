@@ -9,7 +9,12 @@ import re
 from typing import Any
 
 from sparkrecipes.importing.docker_options import WHY
-from sparkrecipes.importing.docker_run import LOOPBACK, is_weights_cache, take_env
+from sparkrecipes.importing.docker_run import (
+    LOOPBACK,
+    is_weights_cache,
+    take_env,
+    take_label,
+)
 from sparkrecipes.importing.foreign_yaml import ForeignYaml
 from sparkrecipes.importing.found import Found, Word
 from sparkrecipes.importing.serving import (
@@ -81,6 +86,7 @@ def read(found: Found, yaml: ForeignYaml, select: str | None) -> None:
     found.shm_size = interpolated(shared) if shared else None
     take_command(found, yaml, path)
     take_environment(found, yaml, (*path, "environment"))
+    take_labels(found, yaml.at((*path, "labels")))
     take_ports(found, yaml, (*path, "ports"))
     take_volumes(found, yaml, (*path, "volumes"))
     take_rest(found, yaml, path)
@@ -143,6 +149,14 @@ def take_environment(found: Found, yaml: ForeignYaml, path: PathInTree) -> None:
         item = interpolated(given) if given else None
         text = name if item is None else f"{name}={item.text}"
         take_env(found, Word(text, line, item.expands if item else False))
+
+
+def take_labels(found: Found, labels: Any) -> None:
+    """Take our own note among the labels: a mapping, or ``name=value`` items."""
+    pairs = labels.items() if isinstance(labels, dict) else ()
+    items = labels if isinstance(labels, list) else [f"{name}={value}" for name, value in pairs]
+    for item in items:
+        take_label(found, str(item))
 
 
 def take_ports(found: Found, yaml: ForeignYaml, path: PathInTree) -> None:

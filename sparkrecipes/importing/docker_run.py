@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from sparkrecipes.commands import ADDED_LABEL
 from sparkrecipes.errors import nearest
 from sparkrecipes.importing.docker_options import ALONE, DECIDED, SHORT, WHY, WITH_VALUE
 from sparkrecipes.importing.found import Found, Word
@@ -135,6 +136,8 @@ def _take(found: Found, name: str, value: Word) -> None:
     """Take one option with its value."""
     if name == "--env":
         take_env(found, value)
+    elif name == "--label":
+        take_label(found, value.text)
     elif name == "--shm-size":
         found.shm_size = value
     elif (
@@ -159,6 +162,13 @@ def take_env(found: Found, value: Word) -> None:
         found.drop(value.line, name, "passed by name: what it holds is not in the file")
     else:
         found.env[name] = Word(text, value.line, value.expands)
+
+
+def take_label(found: Found, label: str) -> None:
+    """Take our own note of what the command set beside the recipe; other labels say nothing."""
+    name, _, value = label.partition("=")
+    if name == ADDED_LABEL:
+        found.added_env |= set(value.split(","))
 
 
 def is_weights_cache(mount: str) -> bool:

@@ -52,6 +52,7 @@ class Found:
         engine: What serves, by the name that the file has for it.
         arguments: What the engine is given.
         env: The engine's environment.
+        added_env: Variables that this tool set when it wrote the file, by name.
         shm_size: Shared memory.
         startup_timeout_s: How long a start may take.
         not_carried: What the recipe will not say.
@@ -66,6 +67,7 @@ class Found:
     engine: str | None = None
     arguments: list[Word] = field(default_factory=list)
     env: dict[str, Word] = field(default_factory=dict)
+    added_env: set[str] = field(default_factory=set)
     shm_size: Word | None = None
     startup_timeout_s: int | None = None
     not_carried: list[NotCarried] = field(default_factory=list)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 
+from sparkrecipes.commands.sparkrun import ADDED_KEY
 from sparkrecipes.importing.foreign_yaml import ForeignYaml
 from sparkrecipes.importing.found import Found, Word
 from sparkrecipes.importing.serving import split_or_refuse, take_commands
@@ -139,8 +140,10 @@ def wait(found: Found, yaml: ForeignYaml) -> None:
 
 
 def metadata(found: Found, yaml: ForeignYaml) -> None:
-    """Note facts that a model's file would hold."""
-    yaml.drop_rest(found, ("metadata",), ("description",), {}, WHY["metadata"])
+    """Note facts that a model's file would hold, and take our own note of what was added."""
+    if added := yaml.word(("metadata", ADDED_KEY)):
+        found.added_env |= set(added.text.split(","))
+    yaml.drop_rest(found, ("metadata",), ("description", ADDED_KEY), {}, WHY["metadata"])
 
 
 def take_template(found: Found, yaml: ForeignYaml, command: Word) -> None:

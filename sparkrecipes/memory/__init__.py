@@ -15,6 +15,7 @@ from sparkrecipes.memory.engine_settings import (
 )
 from sparkrecipes.memory.estimation import estimate, verdict_of
 from sparkrecipes.memory.explanation import explain
+from sparkrecipes.memory.first_start import added_compile_jobs
 from sparkrecipes.memory.freeing import holders, to_free
 from sparkrecipes.memory.grid import grid
 from sparkrecipes.memory.request import FitRequest, model_request, recipe_request
@@ -23,6 +24,7 @@ __all__ = [
     "UNTOLD",
     "EngineSettings",
     "FitRequest",
+    "added_compile_jobs",
     "engine_request",
     "estimate",
     "explain",

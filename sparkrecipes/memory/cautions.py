@@ -153,7 +153,11 @@ def compile_warning(peak: FirstStart | None, verdict: FitVerdict) -> tuple[str, 
     if peak is None or peak.verdict == "fits" or verdict == "does_not_fit":
         return ()
     whose = "the recipe's" if peak.max_jobs_source == "recipe" else "even"
-    repair = "set MAX_JOBS lower" if peak.max_jobs > 1 else "bring compiled kernels along"
+    repair = (
+        "set MAX_JOBS lower in the recipe's env"
+        if peak.max_jobs > 1
+        else "bring compiled kernels along"
+    )
     return (
         f"a first start compiles kernels: with {whose} MAX_JOBS={peak.max_jobs} (3 to 8 GiB a job) "
         f"it may take {gib(peak.peak_bounds[1])} with the weights, and the host down; {repair}, "

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from sparkrecipes.memory import components
 from sparkrecipes.memory.need import Need
 from sparkrecipes.memory.request import FitRequest
 from sparkrecipes.memory.startup import COMPILE_JOB_BYTES, compile_jobs, told_jobs
@@ -15,22 +18,43 @@ def first_start(need: Need, request: FitRequest, machine: Machine) -> FirstStart
 
     Compilers run before the cache is allocated, so their memory is not added to that of serving:
     it is a peak of its own. Nothing where kernels are cached or shipped; at most ``MAX_JOBS``
-    compilers at once, by the recipe's environment, else as many as are advised.
+    compilers at once, by the recipe's environment, else as many as the command sets.
 
     Returns:
-        Null without a GPU, and where the weights have no bound.
+        Null without a GPU, with an engine that compiles nothing, and where weights have no bound.
     """
-    if machine.gpu is None or need.weights is None or need.drafter is None:
+    added = added_compile_jobs(request, machine)
+    jobs = told_jobs(request) or added
+    if jobs is None or need.weights is None or need.drafter is None:
         return None
     loaded = need.weights.low + need.drafter.low, need.weights.high + need.drafter.high
-    told = told_jobs(request)
-    jobs = told or compile_jobs(machine.mem_total_bytes - need.host_reserve - loaded[1])
     compiling = jobs * COMPILE_JOB_BYTES
     peak = loaded[0] + need.host_reserve, loaded[1] + need.host_reserve + compiling
     return FirstStart(
         jit_compile_bytes=(0, compiling),
         max_jobs=jobs,
-        max_jobs_source="recipe" if told else "advised",
+        max_jobs_source="recipe" if added is None else "command",
         peak_bounds=peak,
         verdict=verdict(peak, machine.mem_total_bytes),
     )
+
+
+def added_compile_jobs(request: FitRequest, machine: Machine) -> int | None:
+    """Give the ``MAX_JOBS`` that the command sets: as many as leave the host its headroom.
+
+    It follows from the catalog and the machine alone, and neither from context and users nor from
+    what the Hub says today: so the command has the number by which ``fit`` bounds the start.
+
+    Returns:
+        Null where none is set: without a GPU, with an engine that compiles nothing, where the
+        recipe sets its own, and where the weights have no bound.
+    """
+    compiles = request.engine is None or request.engine.compile_jobs_env is not None
+    if machine.gpu is None or not compiles or told_jobs(request):
+        return None
+    offline = replace(request, hub_sizes={})
+    weights, drafter = components.weights(offline), components.drafter(offline)
+    if weights is None or drafter is None:
+        return None
+    loaded = weights.high + drafter.high
+    return compile_jobs(machine.mem_total_bytes - machine.host_reserve_bytes - loaded)

@@ -92,7 +92,7 @@ def compile_reason(need: Need, request: FitRequest, machine: Machine) -> tuple[s
     if peak is None:
         return ()
     least, most = (gib(side) for side in peak.peak_bounds)
-    whose = "set in its environment" if peak.max_jobs_source == "recipe" else "to be set"
+    whose = "the recipe's" if peak.max_jobs_source == "recipe" else "which the command sets"
     return (
         f"first start: compiling kernels takes nothing to {gib(peak.jit_compile_bytes[1])} beside "
         f"the weights, before there is a cache ({least} to {most} with the reserve): "

@@ -53,9 +53,13 @@ def compile_jobs(free_bytes: int) -> int:
 
 
 def told_jobs(request: FitRequest) -> int | None:
-    """Read ``MAX_JOBS`` of the recipe's environment; null where it is not set."""
-    told = request.env.get("MAX_JOBS", "")
-    return max(int(told), 1) if told.isdecimal() else None
+    """Read ``MAX_JOBS`` of the recipe's environment; null where it is not set.
+
+    ``validate`` refuses what is no whole number from 1 on: ninja would not be bound by it.
+    """
+    name = request.engine.compile_jobs_env if request.engine else None
+    told = request.env.get(name, "") if name else ""
+    return int(told) if told.isdecimal() and int(told) else None
 
 
 def fraction_of(request: FitRequest) -> float | None:

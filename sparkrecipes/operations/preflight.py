@@ -20,7 +20,7 @@ from sparkrecipes.operations.gathering import (
     gather,
     inspect_image,
 )
-from sparkrecipes.operations.sizing import fit_recipe
+from sparkrecipes.operations.sizing import compile_jobs_for, fit_recipe
 from sparkrecipes.operations.workspace import Place, Workspace, open_workspace, positive
 from sparkrecipes.schema.engine import Engine
 from sparkrecipes.schema.findings import CheckReport
@@ -228,6 +228,7 @@ def command_for(
         catalog_version=space.catalog.version,
         nodes=nodes,
         weights_bytes=weights_room(space, wanted) if format == "kubernetes" else None,
+        compile_jobs=compile_jobs_for(space, recipe),
     )
     limit = space.catalog.model(recipe.model).context_tokens
     if wanted.context > limit and not wanted.is_stretched:

@@ -166,6 +166,11 @@ def fit_recipe(
     return with_forecast(answer, request, space.machine)
 
 
+def compile_jobs_for(space: Workspace, recipe: Recipe) -> int | None:
+    """Give how many kernels may compile at once: the number by which ``fit`` bounds the start."""
+    return memory.added_compile_jobs(recipe_request(space, recipe, None, None), space.machine)
+
+
 def with_forecast(
     answer: MemoryEstimate, request: memory.FitRequest, machine: Machine
 ) -> MemoryEstimate:

@@ -69,6 +69,9 @@ class EngineFile(Frozen):
     """Variables it needs, passed by name only."""
     optional_secrets: tuple[EnvName, ...] = ()
     """Variables passed by name when they are set."""
+    compile_jobs_env: EnvName | None = None
+    """Variable that bounds how many kernels are compiled at once; null where it compiles none by
+    other programs."""
     health_path: Text
     models_path: Text
     chat_path: Text

@@ -31,8 +31,9 @@ class FirstStart(Frozen):
     jit_compile_bytes: tuple[int, int]
     """What compilers of kernels take: nothing where kernels are cached, to all jobs at once."""
     max_jobs: Annotated[int, Field(ge=1)]
-    """Compilers at once, ``MAX_JOBS``."""
-    max_jobs_source: Literal["recipe", "advised"]
+    """Compilers at once: ``MAX_JOBS``."""
+    max_jobs_source: Literal["recipe", "command"]
+    """Who sets it: the recipe's own environment, or the command, which adds it to that."""
     peak_bounds: tuple[int, int]
     """Weights, drafter, host reserve and compilers together."""
     verdict: FitVerdict

@@ -23,6 +23,8 @@ class Command(Frozen):
     """Where clients will find it."""
     gpu_memory_utilization: float | None
     """The fraction it sets."""
+    added_env: dict[Text, Text] = {}
+    """Variables that this tool sets beside the recipe's own; a label names them."""
     warnings: tuple[Text, ...]
 
 

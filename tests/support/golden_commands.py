@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sparkrecipes.catalog import Catalog, open_catalog
 from sparkrecipes.commands import MountedWeights, render
+from sparkrecipes.memory import added_compile_jobs, recipe_request
 from sparkrecipes.schema.recipe import Recipe, WeightsSource
 
 FOLDER = Path(__file__).parent.parent / "data" / "commands"
@@ -19,10 +20,12 @@ CACHED = "0" * 40
 
 def golden(catalog: Catalog, recipe: Recipe) -> str:
     """Render a recipe as shipped on a Spark, its weights cached, its image by tag."""
+    engine, machine = catalog.engine(recipe.engine), catalog.machines["dgx-spark"]
+    request = recipe_request(recipe, catalog.model(recipe.model), engine, None)
     command = render(
         recipe,
-        catalog.engine(recipe.engine),
-        catalog.machines["dgx-spark"],
+        engine,
+        machine,
         weights=cached(recipe.weights),
         drafter=cached(recipe.drafter),
         cache_root=ROOT,
@@ -31,6 +34,7 @@ def golden(catalog: Catalog, recipe: Recipe) -> str:
         gpu_memory_utilization=recipe.serving.gpu_memory_utilization,
         set_env=("NGC_API_KEY",),
         catalog_version="VERSION",
+        compile_jobs=added_compile_jobs(request, machine),
     )
     lines = (*command.argv, *(f"# {warning}" for warning in command.warnings))
     return "".join(f"{line}\n" for line in lines)
