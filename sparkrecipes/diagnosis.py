@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from sparkrecipes.redaction import redact
 from sparkrecipes.schema.findings import Diagnosis, DiagnosisReport, DiagnosisRule, lead_of
 
 LONGEST_LINE = 2000
@@ -22,28 +23,6 @@ LONGEST_EVIDENCE = 400
 
 MOST_TRIES = 20_000
 """Look-alikes of one pattern that are tried before it is given up."""
-
-REMOVED = "[removed]"
-"""Stands where a secret stood."""
-
-SECRETS = (
-    re.compile(
-        r"(?P<keep>(?i:\bauthorization[\"']?\s*[:=]\s*[\"']?)(?i:(?:bearer|basic)\s+)?)[^\s\"',}]+"
-    ),
-    re.compile(r"(?P<keep>(?i:\bbearer)\s+)[A-Za-z0-9._~+/=-]{8,}"),
-    re.compile(
-        r"(?P<keep>)\b(?:hf_[A-Za-z0-9]{16,}|nvapi-[\w-]{8,}|sk-[\w-]{16,}|gh[pousr]_\w{16,})"
-    ),
-    re.compile(
-        r"(?P<keep>\b[A-Z0-9_]*(?:TOKEN|API_KEY|SECRET|PASSWORD)[\"']?\s*[=:]\s*[\"']?)"
-        r"(?!None\b)[^\s\"',}]+"
-    ),
-    re.compile(
-        r"(?P<keep>(?i:\bapi[-_]key)(?:[\"']?\s*[=:]\s*|\s+(?=\S*\d))\[?[\"']?)(?!None\b)[^\s\"',\]}]+"
-    ),
-    re.compile(r"(?P<keep>://[^\s/:@]+:)[^\s/@]+(?=@)"),
-)
-"""What looks like a secret; ``keep`` is what stays of it."""
 
 SENTENCES = re.compile(r"(?<=\.) (?=[A-Z{])")
 NAMES = re.compile(r"\{(\w+)\}")
@@ -68,13 +47,6 @@ NOT_FIRST = re.compile(
     r"root cause above|EngineCore failed to start|Traceback \(most recent|Retrying|retrying"
 )
 """Lines that follow from the error, and errors that were tried again."""
-
-
-def redact(text: str) -> str:
-    """Take secrets out of a text: tokens, API keys, Authorization values, passwords in URLs."""
-    for pattern in SECRETS:
-        text = pattern.sub(lambda found: found["keep"] + REMOVED, text)
-    return text
 
 
 def diagnose(log: str, rules: Iterable[DiagnosisRule]) -> DiagnosisReport:

@@ -415,6 +415,22 @@ def test_the_kept_list_needs_neither_types_nor_yaml():
     assert "[]" == out.stdout.strip()
 
 
+def test_a_search_in_the_kept_list_needs_no_arithmetic():
+    """This is what makes a server's first answer quick: forecasts are made once, then kept."""
+    code = (
+        "import sys; from sparkrecipes import operations;"
+        "operations.list_recipes(everything=True);"
+        "heavy = ('sparkrecipes.memory', 'sparkrecipes.speed');"
+        "print([m for m in sys.modules if m.startswith(heavy)])"
+    )
+    first, second = (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        for _ in range(2)
+    )
+    assert "sparkrecipes.memory" in first.stdout
+    assert "[]" == second.stdout.strip()
+
+
 def test_the_catalogs_place_is_absolute(copy, monkeypatch):
     """A kept list is not taken for that of the same name elsewhere."""
     monkeypatch.chdir(copy.parent)

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from sparkrecipes.catalog import open_catalog
-from sparkrecipes.diagnosis import diagnose, filled, redact
+from sparkrecipes.diagnosis import diagnose, filled
+from sparkrecipes.redaction import redact
 from sparkrecipes.schema.findings import DiagnosisRule, lead_of
 
 RULES = tuple(open_catalog().diagnoses.values())

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 
-from sparkrecipes.diagnosis import REMOVED, redact
+from sparkrecipes.redaction import REMOVED, redact
 
 SECRET_NAME = re.compile(r"(TOKEN|API_KEY|SECRET|PASSWORD|PASSWD)$")
 SHORTEST_SECRET = 8

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from sparkrecipes.diagnosis import redact
 from sparkrecipes.errors import DownloadFailed, SparkRecipesError, Unknown
+from sparkrecipes.redaction import redact
 
 HUB = "https://huggingface.co"
 LOGIN = "hf auth login (or set HF_TOKEN)"

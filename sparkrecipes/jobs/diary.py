@@ -7,9 +7,9 @@ import re
 import time
 from datetime import UTC, datetime
 
-from sparkrecipes.diagnosis import redact
 from sparkrecipes.errors import SparkRecipesError
 from sparkrecipes.jobs.store import JobFolder
+from sparkrecipes.redaction import redact
 from sparkrecipes.schema.job import JobError, JobRecord, JobResult, JobState
 from sparkrecipes.schema.round import Step
 from sparkrecipes.schema.transfer import LINE

@@ -13,12 +13,12 @@ import traceback
 from types import FrameType
 from typing import NoReturn
 
-from sparkrecipes.diagnosis import redact
 from sparkrecipes.errors import SparkRecipesError
 from sparkrecipes.jobs.cleanup import remove_made
 from sparkrecipes.jobs.diary import Diary
 from sparkrecipes.jobs.store import JobFolder, job_folder, write_whole
 from sparkrecipes.jobs.work import do, result_of
+from sparkrecipes.redaction import redact
 from sparkrecipes.schema.job import JobError
 
 

@@ -11,9 +11,9 @@ from typing import Any
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import ValidationError
 
-from sparkrecipes.diagnosis import redact
 from sparkrecipes.errors import Misuse, SparkRecipesError
 from sparkrecipes.mcp_server.wording import as_tools, clip
+from sparkrecipes.redaction import redact
 
 log = logging.getLogger("sparkrecipes.mcp")
 

@@ -82,10 +82,9 @@ class House:
 
     def summaries(self) -> tuple[RecipeSummary, ...]:
         """Return the list of recipes."""
-        catalog = self.catalog()
         return self.keep(
             "list",
-            lambda: operations.list_recipes(everything=True, catalog=catalog).recipes,
+            lambda: operations.list_recipes(everything=True, catalog=self.catalog()).recipes,
             seconds=None,
         )
 
@@ -95,8 +94,10 @@ class House:
         Args:
             key: What was asked.
             make: Makes the answer.
-            seconds: How long it holds; None: until the catalog changes.
+            seconds: How long it holds, at most until the catalog changes; None: until then.
         """
+        # What was kept of a catalog that has changed goes before it is looked at.
+        self.catalog()
         now = time.monotonic()
         found = self.kept.get(key)
         if found is not None and now < found[0]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from mcp.server.mcpserver import Context
 from pydantic import Field
@@ -48,22 +48,40 @@ def search_recipes(
     words of id, model, engine or capability. Next: check_recipe with the pick's id.
     """
     house = house_of(ctx)
-    advice = advised(house, use_case, context_tokens, users) if use_case else None
-    rows = [row for row in ordered(house, advice) if matches(row, query)]
-    needs = sized(house, rows, context_tokens, users, max_memory_gb)
+    asked = Search(use_case, query, context_tokens, users, max_memory_gb, limit, offset_of(cursor))
+    return house.keep(asked, lambda: found(house, asked))
+
+
+class Search(NamedTuple):
+    """What was asked of the recipes; the same question again has the same answer for a while."""
+
+    use_case: str | None
+    query: str | None
+    context_tokens: int | None
+    users: int | None
+    max_memory_gb: float | None
+    limit: int
+    start: int
+
+
+def found(house: House, asked: Search) -> answers.Found:
+    """Search the recipes."""
+    tokens, users, start = asked.context_tokens, asked.users, asked.start
+    advice = advised(house, asked.use_case, tokens, users) if asked.use_case else None
+    rows = [row for row in ordered(house, advice) if matches(row, asked.query)]
+    needs = sized(house, rows, tokens, users, asked.max_memory_gb)
     rows = [row for row in rows if row.id in needs]
-    start = offset_of(cursor)
-    shown = rows[start : start + limit]
-    more = start + limit < len(rows)
+    shown = rows[start : start + asked.limit]
+    more = start + asked.limit < len(rows)
     return answers.Found(
         use_case=advice.use_case if advice else None,
         pick=showing.why(advice.pick, 6) if advice and advice.pick and not start else None,
         recipes=[showing.figures(row, needs[row.id]) for row in shown],
         total=len(rows),
-        next_cursor=cursor_of(start + limit) if more else None,
+        next_cursor=cursor_of(start + asked.limit) if more else None,
         ruled_out=showing.whys(advice.ruled_out, 4) if advice and not start else None,
         notes=showing.notes(showing.told(advice)) if advice and not start else None,
-        next=next_of(advice, rows, context_tokens, users),
+        next=next_of(advice, rows, tokens, users),
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from functools import partial
 from typing import Any
 
-from sparkrecipes.diagnosis import redact
+from sparkrecipes.redaction import redact
 
 LONGEST = 240
 """Characters of one text from a recipe, a registry or a log that are given."""

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sparkrecipes.diagnosis import redact
 from sparkrecipes.errors import Refused
+from sparkrecipes.redaction import redact
 
 LIMIT_BYTES = 2**20
 

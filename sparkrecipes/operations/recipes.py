@@ -10,12 +10,12 @@ from typing import Any
 from sparkrecipes import catalog as catalogs
 from sparkrecipes.catalog import Catalog
 from sparkrecipes.errors import Misuse
-from sparkrecipes.operations.sizing import completed
 from sparkrecipes.operations.workspace import Place, open_catalog_of
 from sparkrecipes.schema.contradiction import EvidenceOverview
 from sparkrecipes.schema.findings import ValidationReport
-from sparkrecipes.schema.listing import RecipeDetail, RecipeList
+from sparkrecipes.schema.listing import RecipeDetail, RecipeList, RecipeSummary
 from sparkrecipes.schema.machine import Machine
+from sparkrecipes.schema.recipe import Recipe
 
 
 def list_recipes(
@@ -82,6 +82,14 @@ def get_evidence(
     opened = known_place(catalog, machine)
     wanted = tuple(opened.models) if model is None else (opened.model(model).id,)
     return overview(wanted, opened.recipes, opened.evidence, tuple(opened.machines))
+
+
+def completed(catalog: Catalog, recipe: Recipe, row: RecipeSummary) -> RecipeSummary:
+    """Add to a recipe's row what it needs and how fast it may be."""
+    # Most lists come from the kept one: the arithmetic is loaded by those that are made anew.
+    from sparkrecipes.operations import sizing
+
+    return sizing.completed(catalog, recipe, row)
 
 
 def known_place(catalog: Catalog | Place, machine: Machine | Place) -> Catalog:
