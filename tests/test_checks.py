@@ -1,5 +1,6 @@
 """What stands in the way of a start: facts in, findings out, nothing touched."""
 
+import socket
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -10,6 +11,7 @@ from sparkrecipes import memory
 from sparkrecipes.catalog import open_catalog
 from sparkrecipes.checks import CHECKS, CheckFacts, HubProblem, check, summary_of, verdict_of
 from sparkrecipes.operations import diagnose, render_command
+from sparkrecipes.operations.gathering import port_is_free
 from sparkrecipes.schema.evidence import DoesNotRunEntry
 from sparkrecipes.schema.findings import CheckReport, Finding
 from sparkrecipes.schema.image import ImageReport
@@ -405,8 +407,22 @@ def test_port_of_a_process_that_may_be_seen():
 
 
 def test_port_that_nobody_could_look_at_is_unknown():
-    """Unknown is never free."""
+    """Unknown is never free; a container that publishes it is seen all the same."""
     assert "unknown" == check(facts(port_free=None)).verdict
+    held = facts(port_free=None, port_holder="the container webui")
+    assert "blocker" == one(held, "port").level
+
+
+def test_only_a_listener_takes_a_port() -> None:
+    """An address that this host does not have is no sign that somebody else has its port.
+
+    192.0.2.1 is set aside for documentation: no host has it (RFC 5737).
+    """
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        assert port_is_free(port) is False
+        assert port_is_free(port, "192.0.2.1") is None
+    assert port_is_free(port) is True
 
 
 @pytest.mark.parametrize(

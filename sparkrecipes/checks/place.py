@@ -16,14 +16,14 @@ def check_port(facts: CheckFacts) -> Iterator[Finding]:
     are looked at.
     """
     port = facts.port
-    if facts.port_free is None:
-        yield unknown("port", f"whether port {port} is free could not be seen", _who_holds(port))
-    elif server := _own_holder(facts):
+    if server := _own_holder(facts):
         yield blocker(
             "port",
             f"port {port} is taken by our {server.name} ({server.recipe_id})",
             f"sparkrecipes stop {server.recipe_id}, or choose another: --port {_next(port)}",
         )
+    elif facts.port_free is None and facts.port_holder is None:
+        yield unknown("port", f"whether port {port} is free could not be seen", _who_holds(port))
     elif facts.port_free and facts.port_holder is None:
         yield ok("port", f"port {port} is free, on the host and in Docker")
     else:

@@ -5,6 +5,7 @@ Every question is bounded in time, and one that nobody answers is a fact too: un
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 from collections.abc import Callable
@@ -240,13 +241,17 @@ def port_holder(port: int) -> str | None:
     return f"the container {container}" if container else hosts.listener_of(port)
 
 
-def port_is_free(port: int, host: str = LOOPBACK) -> bool:
-    """Say whether nothing listens on ``port`` of an address of this host."""
+def port_is_free(port: int, host: str = LOOPBACK) -> bool | None:
+    """Say whether nothing listens on ``port`` of an address of this host.
+
+    Returns:
+        None where nobody could say: a port that only root may open, an address of another host.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
-        except OSError:
-            return False
+        except OSError as err:
+            return False if err.errno == errno.EADDRINUSE else None
     return True
