@@ -19,15 +19,18 @@ from sparkrecipes.catalog import open_catalog
 from sparkrecipes.catalog_files import user_folder
 from sparkrecipes.checks import check
 from sparkrecipes.cli import main
-from sparkrecipes.errors import CatalogError, Refused, UnknownId
+from sparkrecipes.errors import CatalogError, LaunchFailed, Refused, UnknownId
 from sparkrecipes.operations.gathering import gather
+from sparkrecipes.operations.image_step import pull
 from sparkrecipes.operations.launching import checked_digest
 from sparkrecipes.operations.preflight import Launch
+from sparkrecipes.operations.walk import Walk
 from sparkrecipes.operations.workspace import open_workspace
+from tests.support.fake_docker import FakeDocker
 from tests.support.hub import Hub, HubRepo
 from tests.support.hub_client import environment
 from tests.support.oci import Content
-from tests.support.registry import RecordedHosts, stored
+from tests.support.registry import RecordedHosts, error, stored
 
 DATA = Path(__file__).parent / "data" / "catalog"
 SHIPPED = open_catalog().root
@@ -256,6 +259,31 @@ def test_a_launch_runs_the_pinned_digest_although_the_tag_moved(
         before in pinned.message,
         after in pinned.message,
     )
+
+
+@pytest.mark.parametrize("here", [True, False])
+def test_a_pinned_image_that_is_here_needs_no_registry(
+    place: Place, monkeypatch: pytest.MonkeyPatch, here: bool
+) -> None:
+    """A registry that was asked too often ends the walk only where the image must be pulled."""
+    for name in list(os.environ):
+        if name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("DOCKER_CONFIG", str(place.folder))
+    monkeypatch.setenv("PATH", str(place.folder))
+    docker = FakeDocker(place.folder)
+    docker.answer("image", "inspect", stdout="linux/amd64\n", exit_code=0 if here else 1)
+    digest = place.push("first")
+    write_lock(place.catalog, RECIPE, reference=place.reference, digest=digest)
+    space = open_workspace(place.catalog, "box")
+    place.hosts.sites[place.hosts.address] = lambda _: error(429, Retry_After="61")
+    wanted = Launch(space.catalog.recipe(RECIPE))
+    if here:
+        assert digest == pull(Walk(space, None), wanted)[0]
+    else:
+        with pytest.raises(LaunchFailed, match="429") as failed:
+            pull(Walk(space, None), wanted)
+        assert "rate_limited" == failed.value.code
 
 
 @pytest.fixture

@@ -28,9 +28,11 @@ def pull(walk: Walk, wanted: Launch) -> tuple[str | None, str]:
     seen = checked_image(walk.space, wanted)
     digest = recipe.image.digest or seen.digest
     reference = image_of(recipe, digest)
-    if digest is None and containers.local_image_platform(reference) == platform:
+    here = containers.local_image_platform(reference) == platform
+    if here and digest is None:
         return None, f"{reference} is here; its registry gave no digest to compare"
-    refuse_while_limited(seen, recipe)
+    if not here:
+        refuse_while_limited(seen, recipe)
     size = f", {seen.compressed_bytes / 1e9:.2f} GB compressed" if seen.compressed_bytes else ""
     walk.say(f"  {reference}{size}")
     pulled = containers.pull_image(
