@@ -356,3 +356,32 @@ def test_a_lower_fraction_is_what_command_takes(capsys: Any) -> None:
     assert "is less than" in " ".join(json.loads(capsys.readouterr().out)["warnings"])
     argv[3] = "1.5"
     assert 2 == main(argv)
+
+
+@pytest.mark.parametrize(
+    ("question", "users", "note"),
+    [
+        (
+            "agents, 4 users now, 16 later",
+            4,
+            "several numbers of users are named (4, 16): this is for 4; for another give --users N",
+        ),
+        (
+            "agentes para 30 alumnos y 2 profesores",
+            30,
+            "se nombran varios números de usuarios (30, 2): la respuesta es para 30; para otro, "
+            "--users N",
+        ),
+        ("agents and audio at once, 2 users now, 3 later", 2, "several numbers of users are named"),
+    ],
+)
+def test_several_numbers_of_users_are_told(
+    catalog: Catalog, question: str, users: int, note: str
+) -> None:
+    """One is answered for, and the answer says which, in the language of the question."""
+    answer = ask(catalog, question)
+    assert users == answer.constraints.users
+    assert 1 == len([told for told in answer.warnings if told.startswith(note)])
+    chosen = ask(catalog, question, users=3)
+    assert 3 == chosen.constraints.users
+    assert not [told for told in chosen.warnings if told.startswith(note[:20])]

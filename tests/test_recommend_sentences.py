@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sparkrecipes.recommendation.sentences import read_sentence
+from sparkrecipes.recommendation.sentences import read_sentence, user_counts
 
 ENGINES = ("atlas", "nim", "sglang", "vllm")
 
@@ -39,6 +39,30 @@ def found(text: str) -> dict[str, Any]:
 def test_users(text: str, users: int | None) -> None:
     """A number of people, in figures or words."""
     assert users == found(text).get("users")
+
+
+@pytest.mark.parametrize(
+    ("text", "counts"),
+    [
+        ("4 users now, 16 later", (4, 16)),
+        ("4 users, later up to 16", (4, 16)),
+        ("agents for 4 to 16 users", (4, 16)),
+        ("between four and ten people", (4, 10)),
+        ("30 alumnos, español, y 2 profesores", (30, 2)),
+        ("4 usuarios ahora, 16 más adelante", (4, 16)),
+        ("dos personas y luego hasta diez", (2, 10)),
+        ("entre 4 y 16 usuarios", (4, 16)),
+        ("a class of 30 students", (30,)),
+        ("4 users at once, each of 4 users with 64K", (4,)),
+        ("4 users now, later 64K", (4,)),
+        ("4 usuarios, luego 40 GB libres", (4,)),
+        ("Qwen 3.6 or 2 users", (2,)),
+        ("64K, 20 tok/s per user", ()),
+    ],
+)
+def test_every_number_of_users(text: str, counts: tuple[int, ...]) -> None:
+    """All that are named, in order and once; what is no number of people is none."""
+    assert counts == user_counts(text)
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from sparkrecipes.recommendation.sentences import (
     Found,
     plain,
     read_sentence,
+    user_counts,
 )
 from sparkrecipes.recommendation.voice import say
 from sparkrecipes.schema.base import Capability
@@ -70,6 +71,9 @@ def read_request(
         found |= {"modalities": senses} if senses else {}
     given = {key: value for key, value in wishes.items() if value not in (None, (), [])}
     uses, assumed = _uses(question, named, use_cases, bool(found or given), tongue, pair=pair)
+    if "users" in found and "users" not in given and len(counts := user_counts(question)) > 1:
+        told = ", ".join(map(str, counts))
+        assumed = (*assumed, say(tongue, "several_users", told=told, users=found["users"]))
     return Request(
         use_cases=uses,
         constraints=Constraints(**_checked({**found, **given}, engines, tongue)),

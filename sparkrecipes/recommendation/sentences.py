@@ -53,8 +53,8 @@ WRITES_TEXT = re.compile(
 
 _NUMBER = rf"(\d+|{'|'.join(WORDS)})"
 _PEOPLE = (
-    "users?|people|persons?|students?|pupils?|developers?|clients?|requests?|employees|streams?|"
-    "sessions?|usuari[oa]s?|personas?|alumn[oa]s?|estudiantes?|desarrollador(?:es|as)?|"
+    "users?|people|persons?|students?|pupils?|teachers?|developers?|clients?|requests?|employees|streams?|"
+    "sessions?|usuari[oa]s?|personas?|alumn[oa]s?|profesor(?:es|as?)?|estudiantes?|desarrollador(?:es|as)?|"
     "programador(?:es|as)?|emplead[oa]s?|clientes?|peticiones|sesiones|companer[oa]s?"
 )
 AT_ONCE = (
@@ -72,10 +72,26 @@ USERS = re.compile(
 CLASS_OF = re.compile(
     rf"\b(?:class|classroom|team|group|clase|aula|equipo|grupo) (?:of|de) {_NUMBER}\b"
 )
+_LATER = (
+    "later|afterwards|soon|next (?:year|month|week)|in (?:the )?future|"
+    "mas (?:tarde|adelante)|luego|despues|pronto|en (?:el|un) futuro"
+)
+_ABOUT = "up to|about|maybe|hasta|unos|unas|quizas?"
 _GROUP = "team|class|classroom|group|office|company|equipo|clase|aula|grupo|oficina|empresa"
 SIZED_GROUP = re.compile(rf"\b(?:small|pequen[oa]) (?=(?:{_GROUP})\b)|\b({_GROUP}) pequen[oa]\b")
 """A small team is few people, not a small model."""
 K_BY_USERS = re.compile(r"\b(\d+(?:\.\d+)?)(k|m) ?x ?(\d+)\b")
+COUNTS = (
+    (USERS, (1,)),
+    (CLASS_OF, (1,)),
+    (K_BY_USERS, (3,)),
+    (re.compile(rf"(?<![\d.])\b{_NUMBER} (?:{_LATER})\b"), (1,)),
+    (re.compile(rf"\b(?:{_LATER})(?: (?:{_ABOUT}))* {_NUMBER}(?= ?[,;]|$)"), (1,)),
+    (re.compile(rf"(?<![\d.])\b{_NUMBER} (?:to|or|a|o|u|hasta) {_NUMBER} (?:{_PEOPLE})\b"), (1, 2)),
+    (re.compile(rf"\b(?:between|entre) {_NUMBER} (?:and|y) {_NUMBER} (?:{_PEOPLE})\b"), (1, 2)),
+)
+"""All that say how many users, with the groups that hold the numbers: "4 users now, 16 later",
+"4 to 16 users"."""
 CONTEXT = re.compile(
     r"\b(?:(\d+(?:\.\d+)?|un|one) ?(k|m|mil|thousand|millones|million|millon)"
     r"|(\d{3,8}|0)(?= (?:de )?(?:tokens?|contexto?)))"
@@ -179,6 +195,24 @@ def _users(text: str) -> tuple[str, Found]:
         return told, {"users": _number(match[1])}
     rest, match = _take(CLASS_OF, text)
     return (rest, {"users": _number(match[1])}) if match else (text, {})
+
+
+def user_counts(text: str) -> tuple[int, ...]:
+    """List the different numbers of users that a sentence names, in its order.
+
+    One of them is asked for; where there are more, the answer has to say which.
+
+    Args:
+        text: The sentence.
+    """
+    flat = plain(text[:MOST_LETTERS])
+    found = [
+        (match.start(group), _number(match[group]))
+        for pattern, groups in COUNTS
+        for match in pattern.finditer(flat)
+        for group in groups
+    ]
+    return tuple(dict.fromkeys(number for _, number in sorted(found)))
 
 
 def _speed(text: str) -> tuple[str, Found]:

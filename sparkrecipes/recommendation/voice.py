@@ -209,6 +209,10 @@ SENTENCES: dict[str, tuple[str, str]] = {
     "above_zero": ("give it as a number above 0", "escriba un número mayor que 0"),
     "no_engine": ("no engine has the id {engine!r}", "ningún motor tiene el id {engine!r}"),
     "one_of": ("one of: {known}", "uno de: {known}"),
+    "several_users": (
+        "several numbers of users are named ({told}): this is for {users}; for another give --users N",
+        "se nombran varios números de usuarios ({told}): la respuesta es para {users}; para otro, --users N",
+    ),
     "users_first": (
         "for {users} users the speed of four together ranks before that of one",
         "para {users} usuarios la velocidad de cuatro a la vez cuenta antes que la de uno",
