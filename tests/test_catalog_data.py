@@ -445,6 +445,28 @@ def test_what_does_not_fit_holds_from_its_settings_upwards(catalog):
     assert entry.concerns(llama, users=8)
     assert not entry.concerns(llama, users=2)
     assert not entry.concerns(llama, context_tokens=32768)
+    wider = llama.serving.model_copy(update={"kv_cache_dtype": "bfloat16"})
+    assert not entry.concerns(llama.model_copy(update={"serving": wider}))
+
+
+def test_weights_that_were_read_are_within_what_is_reckoned_with(catalog):
+    """RedHatAI's FP8 build of Gemma 4 26B-A4B: 26.67 GiB of files, as whoever served it printed."""
+    model = catalog.model("gemma-4-26b-a4b")
+    [build] = [build for build in model.builds if build.quant == "fp8"]
+    assert build.weights.low_bytes <= 26.67 * GIB <= build.weights.high_bytes
+    assert build.weights.high_bytes - build.weights.low_bytes <= 0.0101 * GIB
+
+
+def test_a_repository_has_one_spelling(catalog):
+    """Folders of the cache are named by it: recipes and models write each one alike."""
+    spelt = {}
+    for model in catalog.models.values():
+        for repo in (one.repo for one in (*model.builds, *model.drafters) if one.repo):
+            assert repo == spelt.setdefault(repo.lower(), repo)
+    for recipe in catalog.recipes.values():
+        for source in (recipe.weights, recipe.drafter):
+            assert source is None or source.repo == spelt[source.repo.lower()]
+    assert "google/gemma-4-31B-it-assistant" in spelt.values()
 
 
 REAL_LINES = (
