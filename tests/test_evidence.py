@@ -297,18 +297,20 @@ def test_a_resembling_row_agrees_in_model_and_weights(catalog):
             assert not differs or "weights" in near.differs, (recipe.id, row_id)
 
 
-BROKEN = {
-    "duplicate_id": ("  - id: b\n", "  - id: a\n"),
-    "unknown_model": ("model: qwen3.6-35b-a3b\n", "model: qwen3.6-35b\n"),
-}
+BROKEN = [
+    ("duplicate_id", "  - id: b\n", "  - id: a\n"),
+    ("duplicate_id", "  - id: rag\n", "  - id: a\n"),
+    ("duplicate_id", "  - id: gemma-mtp-positions\n", "  - id: rag\n"),
+    ("unknown_model", "model: qwen3.6-35b-a3b\n", "model: qwen3.6-35b\n"),
+    ("wrong_value", "      - 25\n      - 40\n", "      - 40\n      - 25\n"),
+]
 
 
-@pytest.mark.parametrize("code", BROKEN)
-def test_faults_of_an_evidence_file_are_found(tmp_path, catalog, code):
-    """An id that is there twice in any list, and a model that the catalog does not have."""
+@pytest.mark.parametrize(("code", "old", "new"), BROKEN)
+def test_faults_of_an_evidence_file_are_found(tmp_path, catalog, code, old, new):
+    """An id that is there twice in any lists, a model that is not there, a range upside down."""
     folder = tmp_path / "evidence"
     folder.mkdir()
-    old, new = BROKEN[code]
     text = (catalog.root / "evidence" / "school-2026-06.yaml").read_text()
     assert old in text
     (folder / "school.yaml").write_text(text.replace(old, new, 1))

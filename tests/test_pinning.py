@@ -16,6 +16,7 @@ from platformdirs import user_data_path
 
 from sparkrecipes import operations as ops
 from sparkrecipes.catalog import open_catalog
+from sparkrecipes.catalog.owned import with_pins
 from sparkrecipes.catalog_files import user_folder
 from sparkrecipes.checks import check
 from sparkrecipes.cli import main
@@ -26,6 +27,7 @@ from sparkrecipes.operations.launching import checked_digest
 from sparkrecipes.operations.preflight import Launch
 from sparkrecipes.operations.walk import Walk
 from sparkrecipes.operations.workspace import open_workspace
+from sparkrecipes.schema.lock import Lock, LockedWeights
 from tests.support.fake_docker import FakeDocker
 from tests.support.hub import Hub, HubRepo
 from tests.support.hub_client import environment
@@ -229,6 +231,22 @@ def test_a_lock_of_another_name_is_not_obeyed_and_a_broken_one_stops(tmp_path: P
         open_catalog(catalog).recipe(recipe_id)
     path.write_text('resolved_on: "2026-13-02"\n')
     assert 1 == main(["validate", str(path)])
+
+
+def test_a_commit_of_another_repository_is_not_obeyed(tmp_path: Path) -> None:
+    """The recipe has come to name other weights: the lock's commit is none of theirs."""
+    shutil.copytree(DATA, tmp_path / "catalog")
+    opened = open_catalog(tmp_path / "catalog")
+    recipe = opened.unlocked("tiny-8b-nvfp4-vllm")
+    weights = recipe.weights.model_copy(update={"revision": None})
+    unpinned = recipe.model_copy(update={"weights": weights})
+    for repo, expected in ((weights.repo, FIRST), ("other/weights", None)):
+        pin = LockedWeights(repo=repo, revision=FIRST)
+        lock = Lock(id=recipe.id, resolved_on="2026-12-02", weights=pin)
+        assert expected == with_pins(unpinned, lock).weights.revision
+    pinned = weights.model_copy(update={"revision": SECOND})
+    own = recipe.model_copy(update={"weights": pinned})
+    assert SECOND == with_pins(own, lock).weights.revision
 
 
 def test_a_launch_runs_the_pinned_digest_although_the_tag_moved(

@@ -160,6 +160,20 @@ def test_a_load_whose_total_nobody_states_is_not_told_as_nothing(catalog):
     assert [] == told(silent[-1:])
 
 
+def test_speed_on_a_kind_of_prompt_is_quoted_at_temperature_0_alone(catalog):
+    """As the round itself is: 125.2 on code; 117.1 at 0.7 is another setting."""
+    recipe = catalog.recipes[QWEN_MTP]
+    row = row_of(catalog, QWEN_MTP)
+    found = Candidate(recipe=recipe, model=catalog.model(recipe.model), row=row)
+    use = catalog.use_cases["coding"]
+    told = [
+        line
+        for line in reasons(found, use, Constraints(), catalog.evidence, "en")
+        if "tok/s on code" in line
+    ]
+    assert ["125.2"] == [line.partition(" ")[0] for line in told]
+
+
 @pytest.mark.parametrize(
     ("tongue", "expected"),
     [

@@ -448,6 +448,28 @@ def test_what_is_known_not_to_run_is_ruled_out(catalog):
     assert "known not to run: It needs a patched vLLM" in why(answer, FLASH)
 
 
+def test_what_is_known_not_to_run_is_not_the_nearest(catalog):
+    """Where nothing suits: no wish that is given up makes that one run."""
+    flash, stock = catalog.recipes[FLASH], catalog.recipes[QWEN].image
+    recipes = {FLASH: flash.model_copy(update={"image": stock}), SUPER: catalog.recipes[SUPER]}
+    for image, expected in ((stock, [SUPER]), (flash.image, [SUPER, FLASH])):
+        recipes = {**recipes, FLASH: flash.model_copy(update={"image": image})}
+        answer = ask(Changed(catalog, recipes=recipes), "reasoning", modalities=("audio",))
+        assert answer.pick is None
+        assert expected == [one.id for one in answer.nearest]
+
+
+def test_a_pick_is_ahead_only_by_a_sound_figure(catalog):
+    """A doubtful figure of the next one is no figure to be ahead of."""
+    sound = {QWEN_MTP: catalog.recipes[QWEN_MTP], LIGHTNING: catalog.recipes[LIGHTNING]}
+    told = " | ".join(ask(Changed(catalog, recipes=sound), "agents").pick.why)
+    assert f"ahead of {LIGHTNING}: 70.3 tok/s" in told
+    doubtful = {QWEN_MTP: catalog.recipes[QWEN_MTP], OSS_20B: catalog.recipes[OSS_20B]}
+    answer = ask(Changed(catalog, recipes=doubtful), "agents")
+    assert [QWEN_MTP, OSS_20B] == order(answer)
+    assert "ahead of" not in " | ".join(answer.pick.why)
+
+
 def test_unstable_is_ruled_out(catalog):
     """What its source calls unstable is not recommended, however fast."""
     answer = ask(Changed(catalog, edit_row=figures(**{QWEN_MTP: {"stable": False}})), "agents")

@@ -266,7 +266,6 @@ class _Reader:
         if tree.get("method") not in get_args(SpeculativeMethod):
             why = f"speculation by {method!r} is not known here; the recipe has none"[:200]
             self.found.drop(line, f"{flag.written}", why)
-            self.served.values.pop("drafter", None)
             return
         kept: dict[str, Any] = {}
         for key, value in tree.items():
