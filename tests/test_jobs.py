@@ -228,6 +228,17 @@ def test_a_plan_freezes_image_and_weights() -> None:
     assert frozen == catalog.recipe(recipe.id)
 
 
+def test_a_plan_counts_an_image_of_another_platform_as_still_to_come() -> None:
+    """Docker has the name, for a machine that this is not: what is here is no use."""
+    facts = SimpleNamespace(
+        local_image=True, image_is_here=False, image=SimpleNamespace(compressed_bytes=9 * 10**9)
+    )
+    seen = cast(Any, SimpleNamespace(facts=facts))
+    assert 9.0 == planning.image_gb(seen, rehearse=False)
+    facts.image_is_here = True
+    assert 0.0 == planning.image_gb(seen, rehearse=False)
+
+
 def test_a_job_is_cancelled_in_order(home: Path) -> None:
     """In the middle of the round; its worker is gone, its state says so, the log is kept.
 

@@ -331,7 +331,7 @@ def download_gb(seen: Seen, rehearse: bool) -> float | None:
 
 def image_gb(seen: Seen, rehearse: bool) -> float | None:
     """Return what the image takes to pull, in GB, compressed; None where that is not known."""
-    if rehearse or seen.facts.local_image:
+    if rehearse or seen.facts.image_is_here:
         return 0.0
     size = seen.facts.image.compressed_bytes if seen.facts.image else None
     return round(size / 1e9, 2) if size is not None else None
