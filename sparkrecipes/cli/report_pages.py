@@ -12,7 +12,7 @@ from rich.table import Table
 
 from sparkrecipes.cli.printing import bullets, coloured, console, page, plain
 from sparkrecipes.cli.table import figure
-from sparkrecipes.reports.drawings import ladder
+from sparkrecipes.reports.drawings import rungs
 from sparkrecipes.reports.text import ranged
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def round_lines(answer: Round) -> Iterator[str]:
     if one := answer.single:
         yield f"one user, {one.n} requests: {spread(one.decode_tok_s, 'tok/s')}"
         yield f"TTFT {spread(one.ttft_ms, 'ms')}, first output {spread(one.ttfo_ms, 'ms')}"
-    yield from map(step_line, ladder(answer))
+    yield from map(step_line, rungs(answer))
     if long := answer.long_prompt:
         yield (
             f"long prompt ({long.prompt_tokens} tokens): {figure(long.wall_s)} s, "

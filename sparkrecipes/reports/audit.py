@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from sparkrecipes.reports.figures import PUBLISHED_USERS as USERS
 from sparkrecipes.schema.evidence import Evidence, EvidenceRow, FigureName
 from sparkrecipes.schema.report import AuditRow, PublishedAudit
 
@@ -20,9 +21,6 @@ tokens every speed of a whole request below is lower still: it is an upper bound
 
 Source: https://github.com/ctala/local-llm-agentic-workflows/blob/c18ef0d9e5e53a7861353bdb8ee86cd150456089/benchmarks/standard-round/standard_round.py
 """
-
-USERS = 4
-"""Users behind ``four_users_total_tok_s``."""
 
 LONG_TOKENS = 46_000
 """About the size of the method's long prompt."""

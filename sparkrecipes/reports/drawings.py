@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from sparkrecipes.reports.figures import ladder
 from sparkrecipes.reports.html_text import Markup, element, joined
 from sparkrecipes.reports.plots import Bar, Point, bar_plot, line_plot
 from sparkrecipes.schema.report import RoundComparison
@@ -17,11 +18,9 @@ def said(text: str) -> Markup:
     return element("p", text, class_="none")
 
 
-def ladder(round_: Round) -> list[Concurrent]:
-    """Return each number of users that was measured, once for each scenario."""
-    last = [round_.concurrent] if round_.concurrent else []
-    known = {(step.scenario, step.users): step for step in (*last, *round_.users_curve)}
-    return sorted(known.values(), key=lambda step: (step.scenario or "", step.users))
+def rungs(round_: Round) -> list[Concurrent]:
+    """Return each number of users that was measured, scenario by scenario, the fewest first."""
+    return sorted(ladder(round_).values(), key=lambda step: (step.scenario or "", step.users))
 
 
 def throughput_plot(rounds: Mapping[str, Round]) -> Markup:
@@ -29,7 +28,7 @@ def throughput_plot(rounds: Mapping[str, Round]) -> Markup:
     series: dict[str, list[Point]] = {}
     for name, round_ in rounds.items():
         alone = round_.single.e2e_tok_s if round_.single else None
-        steps = ladder(round_)
+        steps = rungs(round_)
         if alone and not any(step.users == 1 for step in steps):
             series[name] = [point(1, alone)]
         for step in steps:
@@ -64,7 +63,7 @@ def latency_plots(round_: Round) -> Markup:
     parts: list[str] = []
     requests = [
         bar
-        for step in ladder(round_)
+        for step in rungs(round_)
         if step.e2e_s
         for bar in percentile_bars(step_name(step), step.e2e_s, "s")
     ]

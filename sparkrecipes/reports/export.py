@@ -16,6 +16,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from sparkrecipes.reports.figures import ladder
 from sparkrecipes.schema.round import Round, Spread
 
 Json = dict[str, Any]
@@ -98,17 +99,13 @@ def runs_of(round_: Round) -> Iterator[Json]:
         speed, first = metric(long.prefill_tok_s_spread), metric(long.ttft_ms_spread)
         reading = {"pp_throughput": speed, "pp_req_throughput": speed, "e2e_ttft": first}
         yield run(1, long.prompt_tokens or 0, 0, **reading)
-    known = [round_.concurrent, *round_.users_curve]
-    seen: set[tuple[str | None, int]] = set()
-    for step in filter(None, known):
-        if (step.scenario, step.users) not in seen:
-            seen.add((step.scenario, step.users))
-            together = {
-                "tg_throughput": metric(step.aggregate_tok_s),
-                "tg_req_throughput": metric(step.per_user_tok_s),
-                "e2e_ttft": metric(step.ttft_ms),
-            }
-            yield run(step.users, size, answer, **together)
+    for step in ladder(round_).values():
+        together = {
+            "tg_throughput": metric(step.aggregate_tok_s),
+            "tg_req_throughput": metric(step.per_user_tok_s),
+            "e2e_ttft": metric(step.ttft_ms),
+        }
+        yield run(step.users, size, answer, **together)
 
 
 def run(users: int, prompt: int, answer: int, **figures: Json | None) -> Json:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sparkrecipes.schema.evidence import EvidenceRow
-from sparkrecipes.schema.round import Round, Spread
+from sparkrecipes.schema.round import Concurrent, Round, Spread
 
 PUBLISHED_USERS = 4
 """Users behind ``four_users_total_tok_s``."""
@@ -142,3 +142,9 @@ def caveat_of(figure: Figure, row: EvidenceRow) -> str:
 def warning_codes(round_: Round) -> set[str]:
     """Return the words for programs that a round's warnings start with."""
     return {warning.partition(":")[0] for warning in round_.warnings}
+
+
+def ladder(round_: Round) -> dict[tuple[str | None, int], Concurrent]:
+    """Return each number of users that was measured, once for each scenario."""
+    last = [round_.concurrent] if round_.concurrent else []
+    return {(step.scenario, step.users): step for step in (*last, *round_.users_curve)}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sparkrecipes.reports.comparison import HEADS, VOIDS, WIDEST_SPREAD, why_unstable
-from sparkrecipes.reports.figures import warning_codes
+from sparkrecipes.reports.figures import ladder, warning_codes
 from sparkrecipes.schema.report import (
     Condition,
     FigureVerdict,
@@ -21,7 +21,7 @@ from sparkrecipes.schema.report import (
     RoundSide,
     Verdict,
 )
-from sparkrecipes.schema.round import Concurrent, Round, Spread
+from sparkrecipes.schema.round import Round, Spread
 
 NOISE = 0.03
 """Medians that differ by less are no difference, however narrow their ranges."""
@@ -151,12 +151,6 @@ def steps_of(before: Round, after: Round) -> Iterator[Measure]:
             total_of(scenario, users),
             decides=(scenario, users) in both,
         )
-
-
-def ladder(round_: Round) -> dict[tuple[str | None, int], Concurrent]:
-    """Return each number of users that was measured, once for each scenario."""
-    last = [round_.concurrent] if round_.concurrent else []
-    return {(step.scenario, step.users): step for step in (*last, *round_.users_curve)}
 
 
 def total_of(scenario: str | None, users: int) -> Callable[[Round], Spread | None]:
