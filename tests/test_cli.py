@@ -36,6 +36,20 @@ def test_list_has_the_23_measured_recipes(capsys: pytest.CaptureFixture[str]) ->
     assert 102.3 == rows[AGENTS_PICK]["single_user_tok_s"]
 
 
+def test_every_doubtful_figure_of_the_list_is_marked(capsys):
+    """GPT-OSS's speed and TTFT, and the memory of Flash-Next and of Llama's NIM; no other."""
+    assert 0 == main(["list", "--json"])
+    listed = json.loads(capsys.readouterr().out)["recipes"]
+    assert 0 == main(["list"])
+    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
+    assert {"memory_gb", "ttft_ms"} < {name for one in listed for name in one["doubtful"]}
+    for one in listed:
+        assert len(one["doubtful"]) == lines[one["id"]].count("*"), one["id"]
+    assert lines["llama-3.1-8b-instruct-nim"].endswith(" 33.6*")
+    assert " 96.2* " in lines["gpt-oss-20b-mxfp4-vllm"]
+    assert " 3,319* " in lines["gpt-oss-20b-mxfp4-vllm"]
+
+
 @pytest.mark.parametrize("words", [["agents"], ["agentes"], ["un", "modelo", "para", "agentes"]])
 def test_recommend_takes_words_in_two_languages(
     capsys: pytest.CaptureFixture[str], words: list[str]

@@ -12,6 +12,15 @@ HEADS = (
     ("memory", "GB"),
 )
 
+FIGURES = {
+    "single_user_tok_s": 1,
+    "four_users_total_tok_s": 1,
+    "ttft_ms": 0,
+    "long_prompt_46k_s": 1,
+    "memory_gb": 1,
+}
+"""What stands in each column, and with how many decimals."""
+
 
 def print_table(answer: Any) -> None:
     """Print a ``RecipeList``, or its JSON with attributes, one line a recipe."""
@@ -19,7 +28,7 @@ def print_table(answer: Any) -> None:
     width = max((len(row[0]) for row in rows), default=6)
     for line in zip(*HEADS, strict=True):
         title = "recipe" if line[0] == "1 user" else ""
-        print_row(title, line, width)
+        print_row(title, [f"{word} " for word in line], width)
     for name, *figures in rows:
         print_row(name, figures, width)
     print("* doubtful: sparkrecipes show RECIPE says why")
@@ -34,7 +43,7 @@ def print_table(answer: Any) -> None:
 
 def print_row(name: str, cells: Any, width: int) -> None:
     """Print one line, figures to the right."""
-    print(f"{name:{width}} " + "".join(f"{cell:>9}" for cell in cells))
+    print((f"{name:{width}} " + "".join(f"{cell:>9}" for cell in cells)).rstrip())
 
 
 def named(recipe: Any) -> str:
@@ -58,16 +67,12 @@ def cells(recipe: Any) -> tuple[str, ...]:
     if f is None:
         guess = estimate(recipe)
         if guess is None:
-            return ("-",) * len(HEADS)
+            return ("- ",) * len(HEADS)
         four = between(guess.users_total_tok_s) if guess.users == 4 else "-"
-        return (f"{between(guess.single_user_tok_s)} ", four, "-", "-", "-")
-    doubtful = "*" if "single_user_tok_s" in recipe.doubtful else " "
-    return (
-        figure(f.single_user_tok_s) + doubtful,
-        figure(f.four_users_total_tok_s),
-        figure(f.ttft_ms, 0),
-        figure(f.long_prompt_46k_s),
-        figure(f.memory_gb),
+        return (f"{between(guess.single_user_tok_s)} ", f"{four} ", "- ", "- ", "- ")
+    return tuple(
+        figure(getattr(f, name), digits) + ("*" if name in recipe.doubtful else " ")
+        for name, digits in FIGURES.items()
     )
 
 
