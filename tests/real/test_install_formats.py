@@ -57,6 +57,7 @@ def render(
         users=recipe.serving.users,
         gpu_memory_utilization=recipe.serving.gpu_memory_utilization,
         catalog_version=CATALOG.version,
+        compile_jobs=4,
     )
 
 
