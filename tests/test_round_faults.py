@@ -95,13 +95,14 @@ def test_an_answer_is_over_when_it_is_whole_and_not_when_the_server_hangs_up() -
     """Keep-alive servers that ignore `Connection: close` cost a moment and change no figure."""
     body = TEXT + event({}, "stop") + DONE
     begin = time.perf_counter()
-    held = one(stream([(0.05, body)], "hold"), Limits())
+    held = [one(stream([(0.05, body)], "hold"), Limits()) for _ in range(5)]
     unfinished = one(stream([(0.05, body)], "hold", whole=False))
 
-    assert held.ok
+    assert all(answer.ok for answer in held)
     assert unfinished.ok
-    assert held.exchange.end_s == pytest.approx(0.05, abs=0.04)
-    assert time.perf_counter() - begin < 2
+    # The soonest: a busy machine may be late with each, never early.
+    assert 0.05 == pytest.approx(min(answer.exchange.end_s for answer in held), abs=0.04)
+    assert time.perf_counter() - begin < 4
 
 
 def test_a_refused_connection_is_named_and_ends_the_round() -> None:
