@@ -27,6 +27,7 @@ from sparkrecipes.operations.round_journal import (
     read_journal,
 )
 from sparkrecipes.schema.report import History
+from sparkrecipes.schema.round import Round
 from tests.support.full_round import full_round
 from tests.support.replay_server import Engine, ReplayServer, Request, Script, event, page, stream
 from tests.support.scripted_round import good
@@ -361,6 +362,14 @@ def test_the_csv_export_has_the_columns_of_llama_benchy(
     assert tests * 2 == [row["test_name"] for row in rows]
     assert "2026-12-01T10:00:00+00:00" == rows[0]["started_at"]
     assert 106.0 == pytest.approx(float(rows[0]["e2e_ttft_mean"]))
+
+
+def test_tests_of_one_user_alone_are_not_told_apart_by_users() -> None:
+    """As llama-benchy names them: the number of users is added where there are several."""
+    alone = {**DATA, "concurrent": None, "users_curve": []}
+    text = ops.export_rounds([Round.model_validate_json(json.dumps(alone))], format="csv").text
+    rows = csv.DictReader(io.StringIO(text))
+    assert ["tg300", "pp46012"] == [row["test_name"] for row in rows]
 
 
 def test_a_figure_whose_values_were_not_kept_is_not_exported(tmp_path: Path) -> None:

@@ -69,11 +69,29 @@ def test_a_healthy_clock_is_recorded_and_says_nothing(
     assert [] == codes(data)
 
 
-@pytest.mark.parametrize("lines", [smi.SILENT, ("NVIDIA-SMI has failed",), ("1,2", "")])
+def test_two_busy_samples_are_too_few_to_call_a_machine_slow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock of the end of a load falls on every machine."""
+    monkeypatch.setenv("PATH", smi.install(tmp_path, (smi.DEGRADED[0], smi.DEGRADED[-1])))
+    data, _ = measured_round()
+    assert (2, 695.0) == (data["gpu"]["under_load"], data["gpu"]["sm_clock_mhz"]["min"])
+    assert [] == codes(data)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        smi.SILENT,
+        ("NVIDIA-SMI has failed",),
+        ("1,2", ""),
+        ("nan, inf, -1, 4294967295",),
+    ],
+)
 def test_what_the_tool_does_not_tell_is_null(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: tuple[str, ...]
 ) -> None:
-    """N/A, a failure of the driver, another form: unknown, and no warning."""
+    """N/A, a failure of the driver, another form, what no field can be: unknown, no warning."""
     monkeypatch.setenv("PATH", smi.install(tmp_path, lines))
     data, _ = measured_round()
     assert (None, []) == (data["gpu"], codes(data))
