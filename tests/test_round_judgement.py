@@ -15,6 +15,7 @@ from tests.support.replay_server import (
     Script,
     answer,
     event,
+    page,
     stream,
     usage,
     words,
@@ -85,6 +86,30 @@ def test_another_model_behind_the_endpoint_is_named() -> None:
 
     answered, _ = measure(chat, only="single")
     assert "wrong_model: asked for m, answered by spy" in answered["warnings"]
+
+
+def test_a_model_that_answers_by_its_own_name_is_the_right_one() -> None:
+    """As every real engine does, in each event."""
+
+    def chat(_: Request) -> Script:
+        texts = [(0.001 * n, event({"content": w}, model="m")) for n, w in enumerate(words(200))]
+        return stream([*texts, (0.2, event({}, "length", model="m") + usage(200) + DONE)])
+
+    data, _ = measure(chat, only="single")
+    assert [] == codes(data)
+
+
+def test_the_counters_of_a_nim_are_found_where_it_has_them() -> None:
+    """Under ``/v1/metrics``: so that a restart would have been seen."""
+
+    class Nim(Engine):
+        def __call__(self, request: Request) -> Script:
+            if request.path == "/v1/metrics":
+                return page(b"process_start_time_seconds 1.7e9\n", kind="text/plain")
+            return super().__call__(request)
+
+    data, _ = measure(Nim(good), only="single")
+    assert data["stability"]["restarted"] is False
 
 
 def test_the_only_served_model_is_found() -> None:
