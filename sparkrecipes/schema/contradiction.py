@@ -45,7 +45,7 @@ class Contradiction(Frozen):
 
     kind: Literal["level", "direction", "counting", "quantity"]
     """Level: far apart. Direction: faster in one source, slower in another. Counting: the same
-    requests, counted in two ways. Quantity: a fact of the machine."""
+    requests, counted in two ways. Quantity: a fact of the machine or of the model."""
     subject: Text
     says: Text
     """The disagreement in one sentence, with its figures."""
