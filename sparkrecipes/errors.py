@@ -62,7 +62,7 @@ class UnknownId(Misuse):
 
     def __init__(self, kind: str, wanted: str, known: Iterable[str], *, see: str | None) -> None:
         known = tuple(known)
-        near = nearest(wanted, known)
+        near = list(dict.fromkeys(begun_by(wanted, known) + nearest(wanted, known)))[:3]
         hint = f"did you mean {' or '.join(near)}? " if near else ""
         way = f"run: {see}" if see else f"one of: {', '.join(known) or 'none'}, or a file"
         super().__init__(f"no {kind} has the id {wanted!r}", repair=f"{hint}{way}")
@@ -185,3 +185,13 @@ def nearest(wanted: str, known: Iterable[str], limit: int = 3, cutoff: float = 0
         cutoff: How alike they must be, 0 to 1.
     """
     return difflib.get_close_matches(wanted, sorted(known), n=limit, cutoff=cutoff)
+
+
+def begun_by(wanted: str, known: Iterable[str]) -> list[str]:
+    """Return the known words that go on from ``wanted``, shortest first.
+
+    ``qwen`` is the start of an id, not a misspelling, so its letters alone resemble none.
+    """
+    start = wanted.lower()
+    going_on = (word for word in known if start and word.startswith(start))
+    return sorted(going_on, key=lambda word: (len(word), word))

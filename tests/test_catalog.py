@@ -172,6 +172,7 @@ def test_unknown_ids_name_the_nearest(catalog):
     for ask, near in (
         (lambda: catalog.recipe("tiny-8b-fp8-vlm"), "tiny-8b-fp8-vllm"),
         (lambda: catalog.model("tiny8b"), "tiny-8b"),
+        (lambda: catalog.recipe("Tin"), "tiny-8b-"),
         (lambda: catalog.engine("vlm"), "vllm"),
         (lambda: catalog.machine("bax"), "box"),
     ):
