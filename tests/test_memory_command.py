@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sparkrecipes as sr
+from sparkrecipes.cli.fit_page import print_fit
 from sparkrecipes.cli.main import main
 from sparkrecipes.errors import Misuse, Unknown
 from sparkrecipes.machine import host_platform
@@ -373,6 +374,24 @@ def test_the_page_shows_what_was_asked_for(capsys: pytest.CaptureFixture[str]) -
     assert "estimated speed: one user" in page
     assert 0 == main(argv_of(SEEN["logs"][0]))
     assert "bounds.kv_cache_bytes" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("verdict", "options", "told"),
+    [("fits", (), False), ("fits", ("--explain",), True), ("unknown", (), True)],
+)
+def test_the_page_is_short_unless_its_reasons_are_the_answer(
+    capsys: pytest.CaptureFixture[str], verdict: str, options: tuple[str, ...], told: bool
+) -> None:
+    """The way to reasons and sources is named; what is unknown says at once why it is."""
+    known = sr.estimate_memory(LLAMA, explain=bool(options))
+    answer = known.model_copy(update={"verdict": verdict})
+    print_fit(answer)
+    page = " ".join(capsys.readouterr().out.split())
+    assert answer.assumptions
+    for reason in answer.assumptions:
+        assert told == (f"- {' '.join(reason.split())}" in page), reason
+    assert (not options) == ("Next: add --explain" in page)
 
 
 def live(*users: MemoryUser, free_gib: float, swapped_gib: int = 0) -> LiveMemory:

@@ -26,7 +26,7 @@ COLOURS = {"fits": "green", "tight": "yellow", "does_not_fit": "red", "unknown":
 
 
 def print_fit(answer: MemoryEstimate) -> None:
-    """Print an estimate; reasons as a list, or one by one where ``--explain`` asked for them."""
+    """Print an estimate; its reasons and sources where asked for, or where they are the answer."""
     now = f", now: {coloured(answer.verdict_now)}" if answer.verdict_now else ""
     console.print(
         f"[bold]{escape(answer.subject)}[/] at {answer.context_tokens:,} tokens x "
@@ -43,11 +43,12 @@ def print_fit(answer: MemoryEstimate) -> None:
         bullets(forecast_lines(answer.forecast))
     if answer.grid:
         console.print(grid_table(answer.grid))
-    if answer.explain:
-        print_rules(answer.explain)
-    else:
+    if answer.explain or answer.verdict == "unknown":
         bullets(answer.assumptions)
+    print_rules(answer.explain or ())
     bullets(answer.warnings, "!")
+    if not answer.explain:
+        console.print("Next: add --explain: what each number rests on, with its source")
 
 
 def parts(answer: MemoryEstimate) -> Table:
