@@ -147,12 +147,13 @@ def test_the_recipes_deadline_is_put_off_while_the_log_moves(fake: FakeDocker) -
     told: list[str] = []
     seen = moving()
     seen.progress = told.append
-    deadline = readiness.Deadline(0.05, 0.5)
+    # A busy machine may take a second for the first look.
+    deadline = readiness.Deadline(0.05, 2.0)
     endpoint = Endpoint(NOBODY, RECIPE, VLLM)
     with pytest.raises(NotReady) as err:
         readiness.wait(endpoint, deadline, 0.01, told.append, seen)
     assert "still_loading" == err.value.code
-    assert deadline.spent_s >= 0.5
+    assert deadline.spent_s >= 2.0
     assert 1 == len([line for line in told if "its log still moves" in line])
 
 
