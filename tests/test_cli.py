@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from sparkrecipes.cli.progress import Display
 
 CATALOG = Path(__file__).parents[1] / "catalog"
 AGENTS_PICK = "qwen3.6-35b-a3b-nvfp4-vllm-mtp"
+PYTHON = shlex.quote(sys.executable)
 LLAMA = ("fit", "llama-3.3-70b-instruct-nvfp4", "--context", "131072", "--users")
 
 
@@ -157,7 +159,7 @@ def test_a_fault_of_ours_shows_no_traceback(
 def test_a_closed_pipe_ends_quietly() -> None:
     """`sparkrecipes list | head -1` prints no complaint."""
     out = subprocess.run(
-        ["sh", "-c", f"{sys.executable} -m sparkrecipes list --json | head -c 1"],
+        ["sh", "-c", f"{PYTHON} -m sparkrecipes list --json | head -c 1"],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
@@ -186,16 +188,14 @@ def test_nothing_is_measured_that_could_not_be_kept(
 @pytest.mark.parametrize("argv", [["recommend", "agents"], [*LLAMA, "1"]])
 def test_a_closed_pipe_does_not_change_the_answers_code(argv: list[str]) -> None:
     """A yes stays a yes when its reader has seen enough."""
-    command = (
-        f"{sys.executable} -m sparkrecipes {' '.join(argv)} | head -c 1; echo ${{PIPESTATUS[0]}}"
-    )
+    command = f"{PYTHON} -m sparkrecipes {' '.join(argv)} | head -c 1; echo ${{PIPESTATUS[0]}}"
     out = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
     assert ("0", "") == (out.stdout.splitlines()[-1][-1], out.stderr)
 
 
 def test_a_full_disk_is_one_line() -> None:
     """No traceback from the last words either."""
-    command = f"{sys.executable} -m sparkrecipes probe --json > /dev/full"
+    command = f"{PYTHON} -m sparkrecipes probe --json > /dev/full"
     out = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
     assert (1, 1) == (out.returncode, len(out.stderr.splitlines()))
 
