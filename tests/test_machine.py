@@ -2,6 +2,7 @@
 
 import os
 import platform
+import shlex
 import time
 from pathlib import Path
 
@@ -49,8 +50,8 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def prints(file: str, code: int = 0) -> str:
     """Write a script that prints a recorded answer, and what was on stderr beside it."""
     errors = (HOSTS / file).with_suffix(".err")
-    also = f"cat {errors} >&2; " if errors.exists() else ""
-    return f"cat {HOSTS / file}; {also}exit {code}"
+    also = f"cat {shlex.quote(str(errors))} >&2; " if errors.exists() else ""
+    return f"cat {shlex.quote(str(HOSTS / file))}; {also}exit {code}"
 
 
 def test_a_dgx_spark_is_read_as_it_is(commands: Path) -> None:
