@@ -1,6 +1,7 @@
 """Containers: what is started, found, shown and stopped, and what is left alone."""
 
 import json
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -213,8 +214,14 @@ def test_a_rootless_socket_is_offered(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     down = Answer(1, "", "Cannot connect to the Docker daemon at unix:///var/run/docker.sock.")
     assert "DOCKER_HOST" not in explain(down).repair
-    (tmp_path / "docker.sock").touch()
-    assert f"export DOCKER_HOST=unix://{tmp_path}/docker.sock" in explain(down).repair
+    with socket.socket(socket.AF_UNIX) as left_over:
+        left_over.bind(str(tmp_path / "docker.sock"))
+        assert "DOCKER_HOST" not in explain(down).repair
+        left_over.listen()
+        offer = f"export DOCKER_HOST=unix://{tmp_path}/docker.sock"
+        assert offer in explain(down).repair
+        denied = "permission denied while trying to connect to the docker API"
+        assert offer in explain(Answer(1, "", denied)).repair
 
 
 def test_the_daemons_own_proxy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,9 +17,9 @@ from sparkrecipes.machine import (
     parse_gpus,
     read_docker,
     read_host,
+    reading,
     weights_folder,
 )
-from sparkrecipes.machine import host as machine_host
 from sparkrecipes.schema.machine import HostReport
 
 HOSTS = Path(__file__).parent / "data" / "hosts"
@@ -218,7 +218,7 @@ def test_a_command_that_hangs_is_left_behind(
     commands: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither Docker nor the driver can hold the report up; the answer is unknown, not fine."""
-    monkeypatch.setattr(machine_host, "COMMAND_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(reading, "COMMAND_TIMEOUT_S", 0.2)
     install(commands, "docker", "exec sleep 30")
     install(commands, "nvidia-smi", "exec sleep 30")
     start = time.monotonic()

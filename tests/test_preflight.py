@@ -14,8 +14,9 @@ import pytest
 from sparkrecipes import containers, weights_cache
 from sparkrecipes.checks import ESSENTIAL
 from sparkrecipes.errors import DownloadFailed, Unknown
+from sparkrecipes.machine.docker import CONTAINERD_ROOT, image_store
 from sparkrecipes.machine.driver import cdi_driver, parse_cuda_version
-from sparkrecipes.machine.host import CONTAINERD_ROOT, image_store, read_disks
+from sparkrecipes.machine.host import read_disks
 from sparkrecipes.machine.ports import listener_of
 from sparkrecipes.operations.gathering import facts_of_trouble, within
 from tests.support.fake_docker import FakeDocker

@@ -29,6 +29,7 @@ CHECKS: tuple[Callable[[CheckFacts], Iterator[Finding]], ...] = (
     host.check_gpu,
     host.check_cuda,
     host.check_docker,
+    host.check_docker_limits,
     host.check_gpu_toolkit,
     host.check_secrets,
     image.check_image,

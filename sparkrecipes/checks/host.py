@@ -21,6 +21,18 @@ TOOLKIT_REPAIR = (
 )
 """Source: https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html"""
 
+ROOTLESS_TOOLKIT_REPAIR = (
+    "sudo apt-get install -y nvidia-container-toolkit && nvidia-ctk runtime configure "
+    "--runtime=docker --config=$HOME/.config/docker/daemon.json && systemctl --user restart docker"
+    " && sudo nvidia-ctk config --set nvidia-container-cli.no-cgroups --in-place"
+)
+"""Source: the same page, "Rootless mode"."""
+
+NO_CGROUPS_REPAIR = (
+    "sudo nvidia-ctk config --set nvidia-container-cli.no-cgroups --in-place  (for all engines of "
+    "this host)"
+)
+
 CDI_REPAIR = (
     "sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml, then look: nvidia-ctk cdi list"
 )
@@ -116,9 +128,13 @@ def check_docker(facts: CheckFacts) -> Iterator[Finding]:
     docker = facts.host.docker
     detail = f": {docker.message}" if docker.message else ""
     repair = DOCKER_REPAIRS.get(docker.state, "")
+    if docker.other_socket:
+        repair = f"your rootless Docker answers: export DOCKER_HOST={docker.other_socket}"
     match docker.state:
         case "ok":
-            yield ok("docker", f"Docker {docker.version or 'of an unknown version'} answers")
+            rootless = ", rootless: its daemon is this user's own" if docker.rootless else ""
+            version = docker.version or "of an unknown version"
+            yield ok("docker", f"Docker {version} answers{rootless}")
         case "missing":
             yield blocker("docker", f"there is no Docker here{detail}", repair)
         case "not_running":
@@ -127,6 +143,18 @@ def check_docker(facts: CheckFacts) -> Iterator[Finding]:
             yield blocker("docker", f"Docker does not let this user in{detail}", repair)
         case _:
             yield unknown("docker", f"Docker did not answer{detail}", repair)
+
+
+def check_docker_limits(facts: CheckFacts) -> Iterator[Finding]:
+    """Without cgroups nobody knows what a container holds; no recipe sets a limit of its own."""
+    if facts.host.docker.limits is False:
+        yield warning(
+            "docker_limits",
+            "this Docker neither counts nor limits the memory of containers (no cgroups): what "
+            "each holds is not shown; while a model loads, the host's own memory is watched",
+            "a rootless Docker needs cgroup version 2 and systemd for it: "
+            "https://docs.docker.com/engine/security/rootless/tips/",
+        )
 
 
 def check_gpu_toolkit(facts: CheckFacts) -> Iterator[Finding]:
@@ -142,6 +170,13 @@ def check_gpu_toolkit(facts: CheckFacts) -> Iterator[Finding]:
             f"{driver} runs: a start may say: unresolvable CDI devices",
             CDI_REPAIR,
         )
+    elif docker.gpu_runtime and docker.rootless and not docker.gpu_without_cgroups:
+        yield warning(
+            "gpu_toolkit",
+            "rootless Docker may not give devices by cgroups, and the NVIDIA runtime is not told "
+            "to leave them alone: a start may say: nvidia-container-cli: mount error",
+            NO_CGROUPS_REPAIR,
+        )
     elif docker.gpu_runtime:
         yield ok("gpu_toolkit", "Docker can give containers the GPU")
     elif docker.gpu_runtime is False:
@@ -149,7 +184,7 @@ def check_gpu_toolkit(facts: CheckFacts) -> Iterator[Finding]:
             "gpu_toolkit",
             "Docker cannot give containers the GPU: no NVIDIA runtime and no CDI device "
             "(docker run --gpus would say: could not select device driver)",
-            TOOLKIT_REPAIR,
+            ROOTLESS_TOOLKIT_REPAIR if docker.rootless else TOOLKIT_REPAIR,
         )
     else:
         yield unknown(

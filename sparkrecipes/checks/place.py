@@ -8,6 +8,9 @@ from sparkrecipes.checks.facts import CheckFacts, blocker, ok, unknown, warning
 from sparkrecipes.schema.findings import Finding
 from sparkrecipes.schema.serving import Server
 
+FIRST_OPEN_PORT = 1024
+"""Below this Linux lets only root listen, unless a host says otherwise."""
+
 
 def check_port(facts: CheckFacts) -> Iterator[Finding]:
     """The port must be free before a load of many minutes, not only after it.
@@ -16,7 +19,15 @@ def check_port(facts: CheckFacts) -> Iterator[Finding]:
     are looked at.
     """
     port = facts.port
-    if server := _own_holder(facts):
+    if facts.port_free is None and port < FIRST_OPEN_PORT and facts.host.docker.rootless:
+        yield blocker(
+            "port",
+            f"port {port} is for root alone, and so a rootless Docker may not publish it",
+            f"choose one above 1023: --port 8000; or: sudo sysctl "
+            f"net.ipv4.ip_unprivileged_port_start={port}; where rootlesskit has "
+            "CAP_NET_BIND_SERVICE: --force",
+        )
+    elif server := _own_holder(facts):
         yield blocker(
             "port",
             f"port {port} is taken by our {server.name} ({server.recipe_id})",

@@ -7,8 +7,8 @@ import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
+from sparkrecipes import machine as hosts
 from sparkrecipes.containers.secrecy import without_secrets
 
 TIMEOUT_S = 30.0
@@ -73,7 +73,7 @@ FAILURES = (
         "docker_denied",
         r"(?i)permission denied while trying to connect",
         "this user may not use Docker",
-        "run: sudo usermod -aG docker $USER, then log in again",
+        "{use_rootless}run: sudo usermod -aG docker $USER, then log in again",
     ),
     Failure(
         "docker_timeout",
@@ -95,6 +95,18 @@ FAILURES = (
         "Docker cannot reach the GPU: the NVIDIA Container Toolkit is missing or not set up",
         "install nvidia-container-toolkit, then run: sudo nvidia-ctk runtime configure "
         "--runtime=docker && sudo systemctl restart docker",
+    ),
+    Failure(
+        "gpu_cgroups",
+        r"nvidia-container-cli\S*: mount error: .*(devices\.allow|device rules|BPF_CGROUP)",
+        "the NVIDIA runtime may not give the GPU by cgroups, as in a rootless Docker",
+        "run: sudo nvidia-ctk config --set nvidia-container-cli.no-cgroups --in-place",
+    ),
+    Failure(
+        "privileged_port",
+        r"cannot expose privileged port",
+        "port {port} is for root alone, and so a rootless Docker may not publish it",
+        "choose one above 1023: --port 8000",
     ),
     Failure(
         "port_in_use",
@@ -181,7 +193,8 @@ FAILURES = (
 """What the docker command says when it fails, most specific first.
 
 Source: recorded from docker 28.2 against engine 20.10, and NVIDIA/nvidia-docker#1034,
-NVIDIA/nvidia-container-toolkit#1537, docker/docs#13140, ollama/ollama#7540.
+NVIDIA/nvidia-container-toolkit#1537 and #1487, moby/moby#38729, docker/docs#13140,
+ollama/ollama#7540.
 """
 
 UNREACHABLE = frozenset(("docker_missing", "docker_not_running", "docker_denied"))
@@ -274,7 +287,11 @@ def explain(answer: Answer, words: Mapping[str, str] | None = None) -> Explained
     """
     pulled = PULLED.search(answer.stderr)
     failure = next((f for f in FAILURES if re.search(f.pattern, answer.stderr)), UNKNOWN_FAILURE)
-    found = {"start_docker": start_docker(answer.stderr), "daemon_proxy": daemon_proxy()}
+    found = {
+        "start_docker": start_docker(answer.stderr),
+        "use_rootless": use_rootless(),
+        "daemon_proxy": daemon_proxy(),
+    }
     known = Words({**({"image": pulled[1]} if pulled else {}), **found, **(words or {})})
     reason = reason_of(answer)
     cause = failure.cause.format_map(known)
@@ -295,9 +312,13 @@ def start_docker(said: str) -> str:
             "it was asked where your docker context says; see: docker context ls, and for a "
             "rootless Docker: systemctl --user start docker"
         )
-    socket = Path(os.environ.get("XDG_RUNTIME_DIR") or "/nowhere") / "docker.sock"
-    rootless = f", or for your rootless Docker: export DOCKER_HOST=unix://{socket}"
-    return "run: sudo systemctl start docker" + (rootless if socket.exists() else "")
+    return f"{use_rootless()}run: sudo systemctl start docker"
+
+
+def use_rootless() -> str:
+    """Offer the rootless Docker of this user, where it answers and was not asked."""
+    socket = None if os.environ.get("DOCKER_HOST") else hosts.rootless_socket()
+    return f"use your rootless Docker: export DOCKER_HOST=unix://{socket}, or " if socket else ""
 
 
 def daemon_proxy() -> str:

@@ -1,5 +1,6 @@
 """The machine we are on, as it is now: what it is, and who uses its memory."""
 
+from sparkrecipes.machine.docker import read_docker
 from sparkrecipes.machine.gpu_clock import GpuClock
 from sparkrecipes.machine.host import (
     disk_space,
@@ -8,11 +9,11 @@ from sparkrecipes.machine.host import (
     host_platform,
     live_memory,
     parse_gpus,
-    read_docker,
     read_host,
     weights_folder,
 )
 from sparkrecipes.machine.ports import listener_of
+from sparkrecipes.machine.rootless import rootless_socket
 from sparkrecipes.machine.usage import live_use
 
 __all__ = [
@@ -27,5 +28,6 @@ __all__ = [
     "parse_gpus",
     "read_docker",
     "read_host",
+    "rootless_socket",
     "weights_folder",
 ]

@@ -8,19 +8,17 @@ the budget is MemAvailable of /proc/meminfo.
 from __future__ import annotations
 
 import csv
-import json
 import os
 import platform
 import shutil
-import subprocess
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal
 
-from sparkrecipes.machine.driver import cdi_driver, cdi_files, parse_cuda_version
-from sparkrecipes.schema.machine import DiskSpace, DockerSeen, GpuSeen, HostReport
+from sparkrecipes.machine.docker import read_docker
+from sparkrecipes.machine.driver import parse_cuda_version
+from sparkrecipes.machine.reading import ROOT, read_text, run
+from sparkrecipes.schema.machine import DiskSpace, GpuSeen, HostReport
 
-ROOT = Path("/")
-COMMAND_TIMEOUT_S = 5.0
 KB = 1024
 MIB = 2**20
 
@@ -38,19 +36,9 @@ SPARK_GPU = "GB10"
 NO_VALUE = frozenset({"", "n/a", "not supported", "unknown error", "insufficient permissions"})
 """What nvidia-smi writes where it has no figure, in brackets or not."""
 
-CONTAINERD_ROOT = Path("/var/lib/containerd")
 ELSEWHERE = "the Docker host"
 
 PLATFORMS = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
-
-
-class Ran(NamedTuple):
-    """What a command left behind."""
-
-    code: int | None
-    """Its exit code; null where it could not run or took too long."""
-    out: str
-    err: str
 
 
 def read_host(machine_id: str, *, root: Path = ROOT) -> HostReport:
@@ -169,67 +157,6 @@ def mebibytes(cell: str | None) -> int | None:
     return int(value) * MIB if value.isdigit() else None
 
 
-def read_docker(root: Path = ROOT) -> tuple[DockerSeen, Path | None]:
-    """See whether Docker can be used, and where it keeps images; null: on another host."""
-    default_root = Path("/var/lib/docker")
-    if shutil.which("docker") is None:
-        return DockerSeen(state="missing", message="no docker command on PATH"), default_root
-    ran = run(["docker", "info", "--format", "{{json .}}"])
-    info = read_json(ran.out)
-    if ran.code == 0 and info.get("ServerVersion"):
-        seen = DockerSeen(
-            state="ok",
-            version=str(info["ServerVersion"]),
-            gpu_runtime=has_gpu_runtime(info, root),
-            cdi_driver=cdi_driver(cdi_folders(info, root)),
-        )
-        return seen, image_store(info, default_root)
-    errors = info.get("ServerErrors") or [ran.err]
-    return docker_trouble(ran, " ".join(map(str, errors)).strip()), default_root
-
-
-def docker_trouble(ran: Ran, message: str) -> DockerSeen:
-    """Say why Docker cannot be used."""
-    if ran.code is None:
-        return DockerSeen(state="unknown", message=message or "docker did not answer in time")
-    lowered = message.lower()
-    if "permission denied" in lowered:
-        return DockerSeen(state="denied", message=message)
-    if "cannot connect" in lowered or "failed to connect" in lowered:
-        return DockerSeen(state="not_running", message=message)
-    return DockerSeen(state="unknown", message=message)
-
-
-def has_gpu_runtime(info: dict[str, Any], root: Path) -> bool:
-    """Say whether Docker can give a container the GPU: a runtime, a device, or a CDI file."""
-    runtimes = info.get("Runtimes") or {}
-    devices = info.get("DiscoveredDevices") or []
-    if "nvidia" in runtimes or any("nvidia" in str(d) for d in devices):
-        return True
-    return any(cdi_files(folder) for folder in cdi_folders(info, root))
-
-
-def cdi_folders(info: dict[str, Any], root: Path) -> list[Path]:
-    """List the folders in which Docker looks for CDI files."""
-    named = info.get("CDISpecDirs") or ["/etc/cdi", "/var/run/cdi"]
-    return [root / str(folder).lstrip("/") for folder in named]
-
-
-def image_store(info: dict[str, Any], default_root: Path) -> Path | None:
-    """Say where images lie; null where the engine runs on another host (``DOCKER_HOST``).
-
-    An engine with the containerd image store, the default of new installations since release 29,
-    keeps them in containerd's root and not in its own.
-    Source: https://docs.docker.com/engine/storage/containerd/
-    """
-    if info.get("Name") and info["Name"] != platform.node():
-        return None
-    driver = dict(pair for pair in info.get("DriverStatus") or [] if len(pair) == 2)
-    if str(driver.get("driver-type", "")).startswith("io.containerd.snapshotter"):
-        return CONTAINERD_ROOT
-    return Path(str(info.get("DockerRootDir") or default_root))
-
-
 def read_disks(docker_root: Path | None) -> tuple[DiskSpace, ...]:
     """Measure the room of the places that we write to."""
     from platformdirs import user_data_path
@@ -286,37 +213,3 @@ def warnings_of(
             f"{swapped / 2**30:.1f} GiB are swapped out: memory is short, or was a while ago"
         )
     return tuple(lines)
-
-
-def run(argv: list[str]) -> Ran:
-    """Run a command with a bounded wait; never raises."""
-    try:
-        done = subprocess.run(
-            argv,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=COMMAND_TIMEOUT_S,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
-    except (OSError, subprocess.SubprocessError) as err:
-        return Ran(None, "", type(err).__name__)
-    return Ran(done.returncode, done.stdout, done.stderr)
-
-
-def read_text(path: Path) -> str:
-    """Read a small file, empty where it cannot be read."""
-    try:
-        return path.read_text(errors="replace").strip("\0\n ")
-    except OSError:
-        return ""
-
-
-def read_json(text: str) -> dict[str, Any]:
-    """Read a JSON object, empty where it is none."""
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}

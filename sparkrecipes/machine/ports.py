@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 
-from sparkrecipes.machine.host import run
+from sparkrecipes.machine.reading import run
 
 OWNER = re.compile(r'users:\(\("(?P<name>[^"]{1,64})",pid=(?P<pid>\d+)')
 """How ``ss -p`` names the process; only its owner and root are told."""

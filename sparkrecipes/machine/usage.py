@@ -7,12 +7,14 @@ says what GPU processes hold, which on unified memory is the same memory.
 from __future__ import annotations
 
 import csv
+import os
 import re
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from sparkrecipes.machine.host import ROOT, mebibytes, read_meminfo, read_text, run
+from sparkrecipes.machine.host import mebibytes, read_meminfo
+from sparkrecipes.machine.reading import ROOT, read_text, run
 from sparkrecipes.schema.machine import LiveMemory, MemoryUser
 
 CONTAINER_ID = re.compile(r"[0-9a-f]{64}")
@@ -21,8 +23,9 @@ CGROUPS = (
     "sys/fs/cgroup/docker/{}",
     "sys/fs/cgroup/memory/docker/{}",
     "sys/fs/cgroup/memory/system.slice/docker-{}.scope",
+    "sys/fs/cgroup/user.slice/user-{uid}.slice/user@{uid}.service/user.slice/docker-{}.scope",
 )
-"""Where Docker's cgroups lie: version 2 with systemd and without, then version 1."""
+"""Where Docker's cgroups lie: version 2 with systemd and without, version 1, and rootless."""
 
 SMALLEST_SHOWN_BYTES = 256 * 2**20
 """Containers below this do not decide whether a model fits."""
@@ -47,7 +50,7 @@ def live_use(root: Path = ROOT) -> LiveMemory | None:
         swap_total_bytes=swap,
         swap_used_bytes=None if swap is None else max(swap - memory.get("SwapFree", swap), 0),
         users=tuple(memory_users(root, processes, names)),
-        notes=(*notes, *docker_notes),
+        notes=(*notes, *docker_notes, *unseen(root, names)),
     )
 
 
@@ -114,6 +117,14 @@ def memory_users(
     return sorted(users, key=lambda u: -max(u.host_bytes or 0, u.gpu_bytes or 0))
 
 
+def unseen(root: Path, names: dict[str, str]) -> tuple[str, ...]:
+    """Name the containers whose memory nobody counts: rootless Docker without cgroups."""
+    missing = [name for found, name in names.items() if container_bytes(root, found) is None]
+    if not missing:
+        return ()
+    return (f"what these containers hold is not counted here: {', '.join(sorted(missing))}",)
+
+
 def container_of(root: Path, pid: int) -> str | None:
     """Find the container that a process runs in; null outside of containers."""
     found = CONTAINER_ID.search(read_text(root / f"proc/{pid}/cgroup"))
@@ -123,7 +134,7 @@ def container_of(root: Path, pid: int) -> str | None:
 def container_bytes(root: Path, container: str) -> int | None:
     """Read what a container holds, without the files that could be dropped; null where unseen."""
     for pattern in CGROUPS:
-        folder = root / pattern.format(container)
+        folder = root / pattern.format(container, uid=os.getuid())
         held = read_text(folder / "memory.current") or read_text(folder / "memory.usage_in_bytes")
         if held.isdigit():
             lines = (line.split() for line in read_text(folder / "memory.stat").splitlines())

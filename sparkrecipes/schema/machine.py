@@ -73,6 +73,14 @@ class DockerSeen(Frozen):
     """Whether the NVIDIA runtime or CDI is set up; null where it could not be seen."""
     cdi_driver: str | None = None
     """Driver version that the CDI file was made for; null where there is none to be read."""
+    rootless: bool | None = None
+    """Whether its daemon runs without root, as this user; null where it does not say."""
+    limits: bool | None = None
+    """Whether it counts and can limit a container's memory; null where it does not say."""
+    gpu_without_cgroups: bool | None = None
+    """Whether the NVIDIA runtime leaves cgroups alone, as a rootless Docker needs."""
+    other_socket: str | None = None
+    """A rootless Docker of this user that does answer, where the one that was asked does not."""
     message: str = ""
 
 
