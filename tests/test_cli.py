@@ -93,6 +93,7 @@ def test_common_options_stand_before_or_after_the_command(
         (["fit", AGENTS_PICK, "--machine", "dgx-sparc"], 2, "did you mean dgx-spark"),
         (["list", "--jsn"], 2, "--help"),
         (["fit", AGENTS_PICK, "--users", "0"], 2, "--help"),
+        (["fit", AGENTS_PICK, "--context", "1000000000"], 2, "1 to 999,999,999"),
         (["fit", AGENTS_PICK, "--context", "-5"], 2, "--help"),
         (["command", AGENTS_PICK, "--port", "99999"], 2, "--help"),
         (["report", "no-such-file.json"], 2, "sparkrecipes round"),

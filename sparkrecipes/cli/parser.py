@@ -408,7 +408,7 @@ def count(text: str) -> int:
     found = re.fullmatch(r"(\d{1,9})([kK]?)", text.replace(",", "").replace("_", ""))
     value = int(found[1]) * (1024 if found[2] else 1) if found else 0
     if value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to 999,999,999")
     return value
 
 
@@ -417,7 +417,9 @@ def seconds(text: str) -> float:
     found = re.fullmatch(r"\d{1,9}(\.\d+)?", text)
     value = float(text) if found else 0.0
     if value <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a number of seconds above 0, of at most 9 digits"
+        )
     return value
 
 
