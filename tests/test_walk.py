@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.support.fast_catalog import RECIPE, environment
 
 
-def rehearse(folder: Path, *words: str) -> tuple[int, list[str]]:
+def rehearse(folder: Path, *words: str, **env: str) -> tuple[int, list[str]]:
     """Run a rehearsal into one pipe; return its exit code and its lines."""
     done = subprocess.run(
         [sys.executable, "-m", "sparkrecipes", "--offline", "rehearse", *words],
@@ -17,7 +17,7 @@ def rehearse(folder: Path, *words: str) -> tuple[int, list[str]]:
         stderr=subprocess.STDOUT,
         text=True,
         timeout=60,
-        env=os.environ | environment(folder),
+        env=os.environ | environment(folder) | env,
     )
     return done.returncode, done.stdout.splitlines()
 
@@ -33,6 +33,14 @@ def test_steps_are_said_once_where_both_streams_are_one(tmp_path: Path) -> None:
     """Whoever reads progress and answer in one pipe has the steps already."""
     code, lines = rehearse(tmp_path, RECIPE)
     assert (0, 1) == (code, sum("the command below is not run" in line for line in lines))
+
+
+def test_what_cannot_be_saved_is_said_before_anything_is_done(tmp_path: Path) -> None:
+    """No step begins: a round that nobody could keep is not run."""
+    (tmp_path / "file").touch()
+    code, lines = rehearse(tmp_path, RECIPE, XDG_DATA_HOME=str(tmp_path / "file"))
+    assert (2, "error: rounds cannot be saved in ") == (code, lines[0][:33])
+    assert "export XDG_DATA_HOME=" in lines[1]
 
 
 def test_ctrl_c_in_the_round_ends_the_walk_and_keeps_what_was_measured(tmp_path: Path) -> None:

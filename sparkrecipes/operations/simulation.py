@@ -10,6 +10,7 @@ from sparkrecipes.operations.acts import Progress
 from sparkrecipes.operations.gathering import gather
 from sparkrecipes.operations.preflight import Launch, command_for
 from sparkrecipes.operations.recommending import recommend
+from sparkrecipes.operations.results import require_folder, round_path
 from sparkrecipes.operations.walk import Walk
 from sparkrecipes.operations.workspace import Place, open_workspace
 from sparkrecipes.rehearsal import EngineDouble
@@ -53,7 +54,8 @@ def rehearse(
         progress: Called with a line for people.
 
     Raises:
-        Misuse: The recipe has no published timing, or ``speed`` cannot be played.
+        Misuse: The recipe has no published timing, ``speed`` cannot be played, or what would be
+            measured cannot be saved.
         InstallFailed: Names the step and the cause.
     """
     space = open_workspace(catalog, machine, offline=offline)
@@ -65,6 +67,7 @@ def rehearse(
     ref = choose(walk, recipe_or_use_case, context_tokens, users)
     wanted = Launch(space.catalog.recipe(ref), context_tokens, users)
     row = require_timing(space.catalog, wanted.recipe)
+    require_folder(round_path("", wanted.recipe.id))
     show_checks(walk, wanted)
     command = command_for(space, wanted)
     with walk.step("image") as note:
