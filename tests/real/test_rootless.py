@@ -48,7 +48,8 @@ class Rootless:
 def engine() -> Iterator[Rootless]:
     """Start the engine; the user, its processes and its files are removed again."""
     part("rootless.sh", "install")
-    run = Path(os.environ.get("CI_RUN") or tempfile.mkdtemp(prefix="sr-")) / "rootless"
+    own = None if os.environ.get("CI_RUN") else tempfile.mkdtemp(prefix="sr-")
+    run = Path(own or os.environ["CI_RUN"]) / "rootless"
     run.parent.chmod(0o755)
     before = os.environ.get("DOCKER_HOST")
     try:
@@ -57,7 +58,7 @@ def engine() -> Iterator[Rootless]:
         yield engine
     finally:
         part("rootless.sh", "stop", str(run))
-        shutil.rmtree(run)
+        shutil.rmtree(own or run)
         os.environ.pop("DOCKER_HOST", None)
         if before is not None:
             os.environ["DOCKER_HOST"] = before
