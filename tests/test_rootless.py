@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sparkrecipes.machine import read_docker
-from sparkrecipes.machine.rootless import gpu_without_cgroups
+from sparkrecipes.machine.rootless import can_limit, gpu_without_cgroups
 from sparkrecipes.machine.usage import container_bytes, unseen
 from sparkrecipes.schema.machine import DockerSeen
 from tests.test_checks import check, facts, host, one
@@ -26,7 +26,7 @@ def test_a_rootless_daemon_is_told(
 ) -> None:
     """As docker info of a real one says it; an answer without the words is neither yes nor no."""
     program = tmp_path / "docker"
-    program.write_text(f"#!/bin/sh\ncat {ANSWERS / answer}\n")
+    program.write_text(f"#!/bin/sh\ncat '{ANSWERS / answer}'\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     seen, _ = read_docker(tmp_path)
@@ -103,3 +103,10 @@ def test_memory_of_a_rootless_container(tmp_path: Path) -> None:
     assert (4096, None) == (container_bytes(tmp_path, mine), container_bytes(tmp_path, other))
     (note,) = unseen(tmp_path, {mine: "mine", other: "other"})
     assert note.endswith(": other")
+
+
+def test_without_cgroups_nothing_is_limited_whatever_the_kernel_could() -> None:
+    """Some engines say both: that the kernel counts memory, and that they use no cgroups."""
+    assert False is can_limit({"CgroupDriver": "none", "MemoryLimit": True})
+    assert True is can_limit({"CgroupDriver": "systemd", "MemoryLimit": True})
+    assert None is can_limit({})
