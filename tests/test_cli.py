@@ -255,3 +255,37 @@ def test_a_transfer_is_a_line_in_five_seconds_and_its_end(
     shown = capsys.readouterr()
     assert [moved[0], moved[4], "image: pulled", moved[9]] == shown.err.splitlines()
     assert "" == shown.out
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1:strict", "utf-8:strict"])
+def test_what_an_encoding_lacks_is_an_escape(encoding: str) -> None:
+    """Whatever the locale: the designed exit code, no traceback, and JSON that reads back."""
+    env = {**os.environ, "PYTHONIOENCODING": encoding}
+    name = os.fsdecode(b"/no/\xff\xe2\x82\xac")
+
+    def ask(*argv: str) -> subprocess.CompletedProcess[bytes]:
+        command = [sys.executable, "-m", "sparkrecipes", *argv]
+        return subprocess.run(command, capture_output=True, env=env, timeout=60)
+
+    wrong, told = ask("--catalog", name, "list", "--json"), ask("recommend", "programación")
+    assert (2, b"") == (wrong.returncode, wrong.stderr)
+    assert "/no/\udcff€ is not a catalog" in json.loads(wrong.stdout)["error"]["message"]
+    assert (0, b"coding:") == (told.returncode, told.stdout[:7])
+
+
+def test_names_of_files_give_a_terminal_no_orders(tmp_path: Path) -> None:
+    """Escape sequences and bytes that are not UTF-8 are shown as escapes, by every face."""
+    folder = tmp_path / "catalog"
+    shutil.copytree(CATALOG, folder)
+    broken = folder / "recipes" / os.fsdecode(b"a\x1b[2J\xff.yaml")
+    shutil.copy(folder / "recipes" / f"{AGENTS_PICK}.yaml", broken)
+    for argv in (("validate", str(broken)), ("--catalog", str(folder), "list")):
+        for extra in ((), ("--json",)):
+            done = subprocess.run(
+                [sys.executable, "-m", "sparkrecipes", *argv, *extra],
+                capture_output=True,
+                timeout=60,
+            )
+            said = done.stdout + done.stderr
+            assert (1, False, False) == (done.returncode, b"\x1b" in said, b"internal" in said)
+            assert b"udcff.yaml" in said

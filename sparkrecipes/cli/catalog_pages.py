@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.markup import escape
 
-from sparkrecipes.cli.printing import console, page, plain
+from sparkrecipes.cli.printing import QuietConsole, console, page, plain
 
 if TYPE_CHECKING:
     from sparkrecipes.schema.contribution import Contribution, Review
@@ -21,7 +20,7 @@ def _(answer: ImportedRecipe) -> None:
     """Print the recipe on stdout, and what is to be known of it on stderr."""
     if answer.saved_to is None:
         plain(answer.text.rstrip("\n"))
-    err = Console(stderr=True, highlight=False, soft_wrap=True)
+    err = QuietConsole(stderr=True, highlight=False, soft_wrap=True)
 
     def say(text: str) -> None:
         err.print(escape(text), soft_wrap=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import json
 import os
 import sys
@@ -12,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from sparkrecipes.cli.parser import build_parser
+from sparkrecipes.cli.table import visible
 from sparkrecipes.errors import SparkRecipesError
 
 INTERRUPTED = 130
@@ -30,6 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     argv = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in argv
     gc.set_threshold(GARBAGE_EVERY)
+    escape_what_lacks()
     try:
         options = build_parser().parse_args(argv)
         as_json = getattr(options, "json", False)
@@ -94,8 +97,22 @@ def print_cached_list(options: Any, as_json: bool) -> bool:
 
 
 def print_json(data: Any) -> None:
-    """Write one JSON object to stdout."""
-    sys.stdout.write(json.dumps(data, ensure_ascii=False, indent=2) + "\n")
+    """Write one JSON object to stdout, in escapes where its encoding lacks a character."""
+    text = json.dumps(data, ensure_ascii=False, indent=2)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        text = json.dumps(data, indent=2)
+    sys.stdout.write(text + "\n")
+
+
+def escape_what_lacks() -> None:
+    """Let text be printed whatever the locale: what its encoding lacks becomes an escape.
+
+    A latin-1 terminal lacks most of Unicode, UTF-8 the bytes of a file name that is not UTF-8.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def print_error(err: SparkRecipesError, as_json: bool) -> None:
@@ -105,10 +122,10 @@ def print_error(err: SparkRecipesError, as_json: bool) -> None:
         print_json({"error": error})
         return
     for line in getattr(err, "log_tail", ()):
-        print(f"  | {line}", file=sys.stderr)
-    print(f"error: {err.message}", file=sys.stderr)
+        print(f"  | {visible(line)}", file=sys.stderr)
+    print(f"error: {visible(err.message)}", file=sys.stderr)
     if err.repair:
-        print(f"Next: {err.repair}", file=sys.stderr)
+        print(f"Next: {visible(err.repair)}", file=sys.stderr)
 
 
 def print_last(err: SparkRecipesError, as_json: bool) -> int:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
-from sparkrecipes.cli.table import figure, print_table
+from sparkrecipes.cli.table import figure, print_table, visible
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -42,11 +43,15 @@ WIDE = 1000
 
 
 class QuietConsole(Console):
-    """A console whose closed pipe is told, not turned into an exit code of its own."""
+    """A console that tells of a closed pipe, and obeys nothing that stands in a text."""
 
     def on_broken_pipe(self) -> None:
         """Let the command end as any other whose reader has gone."""
         raise BrokenPipeError
+
+    def render_str(self, text: str, **how: Any) -> Text:
+        """Take a text in; nothing in it reaches the terminal as a command."""
+        return super().render_str(visible(text), **how)
 
 
 def new_console() -> QuietConsole:
@@ -278,7 +283,7 @@ def _(answer: CheckReport) -> None:
 @page("Command")
 def _(answer: Command) -> None:
     plain(answer.shell)
-    err = Console(stderr=True, highlight=False)
+    err = QuietConsole(stderr=True, highlight=False)
     for name, value in answer.added_env.items():
         err.print(
             f"{name}={value} is this tool's own, not the recipe's: so many kernels may compile at "

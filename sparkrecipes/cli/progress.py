@@ -7,6 +7,7 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from sparkrecipes.cli.table import visible
 from sparkrecipes.schema.transfer import LINE
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class Display:
 
     def line(self, text: str) -> None:
         """Show what is done now; on a terminal only indented details stay above the live line."""
+        text = visible(text)
         if self.live is None and self.is_too_soon(text):
             self.left_out = text
         elif self.live is None:

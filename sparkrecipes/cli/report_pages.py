@@ -6,11 +6,10 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from sparkrecipes.cli.printing import bullets, coloured, console, page, plain
+from sparkrecipes.cli.printing import QuietConsole, bullets, coloured, console, page, plain
 from sparkrecipes.cli.table import figure
 from sparkrecipes.reports.drawings import rungs
 from sparkrecipes.reports.text import ranged
@@ -125,7 +124,7 @@ def _(answer: WrittenReport) -> None:
 @page("ExportedRounds")
 def _(answer: ExportedRounds) -> None:
     sys.stdout.write(answer.text)
-    err = Console(stderr=True, highlight=False)
+    err = QuietConsole(stderr=True, highlight=False)
     for warning in answer.warnings:
         err.print(f"! {escape(warning)}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 HEADS = (
@@ -21,6 +22,16 @@ FIGURES = {
 }
 """What stands in each column, and with how many decimals."""
 
+HIDDEN = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
+)
+"""What a terminal obeys or reorders text by, where it stands in names of files or processes."""
+
+
+def visible(text: str) -> str:
+    """Write what a terminal would obey as an escape; lines and tabs stay."""
+    return HIDDEN.sub(lambda found: found.group().encode("unicode_escape").decode(), text)
+
 
 def print_table(answer: Any) -> None:
     """Print a ``RecipeList``, or its JSON with attributes, one line a recipe."""
@@ -37,7 +48,7 @@ def print_table(answer: Any) -> None:
     if answer.note:
         print(answer.note)
     for p in answer.left_out:
-        print(f"! left out: {p.file}:{p.line}:{p.column}: {p.message}")
+        print(visible(f"! left out: {p.file}:{p.line}:{p.column}: {p.message}"))
     print("Next: sparkrecipes recommend agents")
 
 

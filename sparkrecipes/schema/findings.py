@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, field_validator
 
 from sparkrecipes.schema.base import Frozen, Id, Text
 
@@ -44,6 +44,12 @@ class Problem(Frozen):
     """A stable word for programs, e.g. ``duplicate_key``."""
     fixable: bool = False
     """Whether ``validate --fix`` knows the change that leaves no doubt."""
+
+    @field_validator("file", "message", "repair", mode="before")
+    @classmethod
+    def _escape_bytes(cls, text: str) -> str:
+        """Write bytes of a file name that are not UTF-8 as escapes: no JSON text holds them."""
+        return text.encode("utf-8", "backslashreplace").decode()
 
 
 class Change(Frozen):
