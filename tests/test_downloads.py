@@ -291,6 +291,16 @@ def test_a_repository_without_weights(hub, client, tmp_path):
     assert "no_weights" == failed(client.ask("download", recipe(), tmp_path))["code"]
 
 
+@pytest.mark.parametrize("commit", ["main", "a" * 39, "../../../evil", ""])
+def test_a_hub_that_names_no_commit(hub, client, tmp_path, commit):
+    """What is no commit is no pin, and names no folder: unknown, and nothing is written."""
+    files = {"config.json": b"{}", "model.safetensors": b"x"}
+    hub.reset({TARGET: HubRepo(files, commit=commit)})
+    answer = failed(client.ask("download", recipe(None), tmp_path))
+    assert ("no_commit", 3) == (answer["code"], answer["exit_code"])
+    assert [] == list(tmp_path.iterdir())
+
+
 def test_a_listing_that_leads_out_of_the_cache(hub, client, tmp_path):
     """Paths of a hostile answer are refused before anything is written."""
     hub.reset({TARGET: HubRepo({"../../evil.py": b"x", "model.safetensors": b"x"})})

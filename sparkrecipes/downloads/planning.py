@@ -201,7 +201,11 @@ def ask(recipe_id: str, role: Role, source: WeightsSource, root: Path) -> RepoPl
 
 
 def listing(repo: str, revision: str | None) -> tuple[str, dict[str, RemoteFile]]:
-    """Ask the Hub for a revision's commit and files; None is ``main``."""
+    """Ask the Hub for a revision's commit and files; None is ``main``.
+
+    Raises:
+        Unknown: It names no commit, which what is fetched would be kept and pinned by.
+    """
     from huggingface_hub import HfApi
 
     api = HfApi(library_name="sparkrecipes", library_version=sparkrecipes.__version__)
@@ -215,7 +219,14 @@ def listing(repo: str, revision: str | None) -> tuple[str, dict[str, RemoteFile]
         )
         for file in info.siblings or ()
     }
-    return info.sha or "", files
+    commit = info.sha or ""
+    if not re.fullmatch(r"[0-9a-f]{40}", commit):
+        raise Unknown(
+            f"the Hub names no commit of {repo}",
+            code="no_commit",
+            repair="check HF_ENDPOINT: this is no answer of the Hub",
+        )
+    return commit, files
 
 
 def commit_of(recipe_id: str, repo: str, revision: str | None = None) -> str:
@@ -226,14 +237,7 @@ def commit_of(recipe_id: str, repo: str, revision: str | None = None) -> str:
         Unknown: The Hub gave no answer.
     """
     with explained(Asking(recipe_id, repo, revision or "main")):
-        commit, _ = listing(repo, revision)
-    if not re.fullmatch(r"[0-9a-f]{40}", commit):
-        raise Unknown(
-            f"the Hub names no commit of {repo}",
-            code="no_commit",
-            repair="check HF_ENDPOINT: this is no answer of the Hub",
-        )
-    return commit
+        return listing(repo, revision)[0]
 
 
 def touch(repo: str, commit: str, name: str) -> None:
