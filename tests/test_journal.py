@@ -85,3 +85,29 @@ def test_a_state_folder_that_cannot_be_made_is_no_error(tmp_path: Path) -> None:
         journal.note("check: done")
         assert journal.path is None
         journal.close()
+
+
+FULL = """
+import resource, sys
+from pathlib import Path
+from sparkrecipes.operations.journal import open_journal
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+with open_journal("demo", Path(sys.argv[1])) as journal:
+    journal.note("check: done")
+    print("went on", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_full_disk_ends_no_install(tmp_path: Path) -> None:
+    """No byte can be written, to the lock either: the install goes on, and keeps others out."""
+    argv = [sys.executable, "-c", FULL, str(tmp_path)]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as full:
+        assert full.stdin is not None
+        assert full.stdout is not None
+        assert "went on\n" == full.stdout.readline()
+        with pytest.raises(Refused) as err, open_journal("other", tmp_path):
+            raise AssertionError("two installs at once")
+        assert "install_running" == err.value.code
+        full.stdin.close()
+        assert 0 == full.wait(20)

@@ -110,9 +110,9 @@ def open_journal(recipe_id: str, folder: Path | None = None) -> Iterator[Journal
         except BlockingIOError:
             lock.seek(0)
             raise busy(lock.read(200)) from None
-        lock.truncate(0)
-        lock.write(f"{recipe_id}, process {os.getpid()}")
-        lock.flush()
+        with suppress(OSError):  # a full disk: who runs is not named, but others are kept out
+            os.ftruncate(lock.fileno(), 0)
+            os.write(lock.fileno(), f"{recipe_id}, process {os.getpid()}".encode())
         path = place / f"{recipe_id}.json"
         earlier = read(path)
         yield Journal(recipe_id, path, earlier.get("steps", ()), earlier.get("made"))
