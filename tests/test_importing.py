@@ -215,6 +215,7 @@ def test_nothing_is_run_and_no_secret_is_told(path: Path) -> None:
     [
         "docker run hf_abcdefghijklmnop vllm serve Qwen/Qwen3-8B-FP8",
         "docker run vllm/vllm-openai:v0.31.0 acme/hf_abcdefghijklmnop",
+        "docker run -e hf_abcdefghijklmnopLEVEL=INFO vllm/vllm-openai:v0.31.0 acme/a",
         "container: vllm/x\nmodel: acme/hf_abcdefghijklmnop\ndefaults: {max_num_seqs: 1}\n",
         "container: vllm/x\nmodel: a/b\nmetadata: {description: use hf_abcdefghijklmnop}\n",
     ],

@@ -135,6 +135,14 @@ def test_what_is_refused_has_its_place_and_repair(loader, text, line, column, co
     assert repair in first.repair
 
 
+@pytest.mark.parametrize("header", [">#", "|-#", ">2#", "|+1# why"])
+def test_a_comment_glued_to_a_text_is_refused_by_both_parsers(loader, header):
+    """One parser takes it and the other does not: neither is to decide."""
+    [problem] = problems_of(f"a: 1\nb:\n  - {header}\n    text\n")
+    assert 3 == problem.line
+    assert parse(f"a: 1\nb:\n  - {header.replace('#', ' #')}\n      text # is text\n").tree
+
+
 def test_a_duplicate_names_both_lines(loader):
     """C04: the last value would win silently."""
     [problem] = problems_of("serve:\n  max_model_len: 32768\n  max_model_len: 262144\n")

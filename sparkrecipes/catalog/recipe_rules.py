@@ -221,8 +221,9 @@ def _env(recipe: Recipe, around: Around) -> Iterator[Fault]:
     secrets = (*engine.secrets, *engine.optional_secrets) if engine else ()
     for name, value in recipe.env.items():
         path = ("env", name)
-        if name in secrets or names_secret(name) or holds_secret(value):
-            message = f"{name} is a secret, and a recipe is public"
+        if name in secrets or names_secret(name) or holds_secret(f"{name}={value}"):
+            what = "the name of this variable" if holds_secret(name) else name
+            message = f"{what} is a secret, and a recipe is public"
             repair = "remove it, renew it if it was real, and set it where the tool runs"
             yield Fault(path, "secret", message, repair)
         elif loads_code(name):

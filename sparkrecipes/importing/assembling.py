@@ -172,7 +172,7 @@ def kept_env(found: Found, engine: Engine) -> dict[str, str]:
         if name == engine.arguments_env:
             for command in split_or_refuse(found, word.text, word.line):
                 found.arguments += [Word(w.text, word.line) for w in command.words]
-        elif name in secrets or names_secret(name) or holds_secret(word.text):
+        elif name in secrets or names_secret(name) or holds_secret(f"{name}={word.text}"):
             why = "a recipe holds no secret; set it where the tool runs"
             found.drop(word.line, name, why)
         elif loads_code(name):

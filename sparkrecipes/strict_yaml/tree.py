@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +27,10 @@ MAX_DEPTH = 32
 MAX_PROBLEMS = 50
 """After that many the reading stops: the file is something else than a catalog file."""
 
+GLUED_COMMENT = re.compile(r"[|>][0-9+-]{0,2}#")
+"""A comment without a space before it, behind the sign of a text: libyaml takes it, and YAML 1.2
+(rule 79, ``s-b-comment``) and PyYAML's own parser do not."""
+
 
 def build(text: str, name: str, loader: Any, *, foreign: bool = False) -> Document:
     """Build the document of a text with one of PyYAML's loaders.
@@ -41,7 +46,7 @@ def build(text: str, name: str, loader: Any, *, foreign: bool = False) -> Docume
         StrictYamlError: The text is YAML, but not strict.
         yaml.YAMLError: It is not YAML.
     """
-    builder = _Builder(name, foreign)
+    builder = _Builder(name, foreign, text.split("\n"))
     for event in yaml.parse(text, Loader=loader):
         builder.take(event)
     if builder.problems:
@@ -66,7 +71,8 @@ class _Builder:
     """Builds the tree from parser events and notes what is wrong on the way."""
 
     name: str
-    foreign: bool = False
+    foreign: bool
+    lines: list[str]
     root: Any = None
     marks: dict[PathInTree, tuple[int, int]] = field(default_factory=dict)
     written: dict[PathInTree, str] = field(default_factory=dict)
@@ -93,6 +99,8 @@ class _Builder:
         if event.tag is not None:
             message = f"a tag ({shown(event.tag)}); types follow from how a value is written"
             self._stop(event, "tag", message, "remove the tag; quote a text that starts with !")
+        if getattr(event, "style", None) in ("|", ">"):
+            self._block(event)
         frame = self.stack[-1] if self.stack else None
         if frame and isinstance(frame.container, dict) and frame.key is None:
             self._key(frame, event)
@@ -109,6 +117,14 @@ class _Builder:
             if len(self.stack) > MAX_DEPTH:
                 message = f"more than {MAX_DEPTH} levels deep"
                 self._stop(event, "too_deep", message, "a catalog file needs fewer than ten")
+
+    def _block(self, event: Any) -> None:
+        """Refuse a header of a text over several lines that parsers read differently."""
+        row, column = _place(event)
+        header = self.lines[row - 1] if row <= len(self.lines) else ""
+        if GLUED_COMMENT.match(header, column - 1):
+            message = f"a comment right behind the {event.style}; some parsers take it, some do not"
+            self._add((row, column), "glued_comment", message, "put a space before the #")
 
     def _empty(self, frame: _Frame | None, path: PathInTree) -> None:
         """Refuse a missing value; an empty document is left to the reader's types.

@@ -152,4 +152,4 @@ def test_a_prompt_that_does_not_fit_is_refused_and_no_failure(llamacpp: str) -> 
     answer = client.ask(Ask(" ".join([writing_prompt()] * 200), 10), "too long")
 
     assert answer.too_long
-    assert (1, 0) == (client.requests, client.failed)
+    assert (1, 0) == (len(client.readings), client.failed)
