@@ -19,17 +19,9 @@ CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/sparkrecipes-ci
 PACKAGES=(docker.io busybox-static iptables iproute2)
 LONGEST_WAIT_S=1800
 
+. "$(dirname "$0")/engine.sh"
+
 say() { printf '[docker] %s\n' "$*" >&2; }
-
-answers() { timeout 10 docker --host "$1" info >/dev/null 2>&1; }
-
-wait_for() {
-    for _ in $(seq 100); do
-        answers "$1" && return
-        sleep 0.3
-    done
-    return 1
-}
 
 remove_leftovers() {
     docker --host "$1" ps --all --quiet |

@@ -14,17 +14,9 @@ set -euo pipefail
 PACKAGES=(docker.io uidmap rootlesskit slirp4netns busybox-static iptables iproute2)
 SCRIPT=/usr/share/docker.io/contrib/dockerd-rootless.sh
 
+. "$(dirname "$0")/engine.sh"
+
 say() { printf '[rootless] %s\n' "$*" >&2; }
-
-answers() { timeout 10 docker --host "unix://$1/run/docker.sock" info >/dev/null 2>&1; }
-
-wait_for() {
-    for _ in $(seq 100); do
-        answers "$1" && return
-        sleep 0.3
-    done
-    return 1
-}
 
 make_user() {
     local run=$1 name=sr-ci-$$
@@ -57,7 +49,7 @@ start() {
     name=$(make_user "$run")
     mknod -m 666 "$run/tun" c 10 200
     become_engine "$run" "$name" </dev/null >"$run/engine.log" 2>&1 &
-    if ! wait_for "$run"; then
+    if ! wait_for "unix://$run/run/docker.sock"; then
         say "the engine did not start; its log ends with:"
         tail -n 30 "$run/engine.log" >&2
         stop "$run"

@@ -6,17 +6,18 @@ one after the other, and the last one stays. Every call is noted.
 """
 
 import json
-import sys
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
+
+from tests.support.programs import write_python
 
 RECORDED = json.loads((Path(__file__).parents[1] / "data" / "docker" / "inspect.json").read_text())
 LABEL = "org.sparkrecipes.recipe"
 ID = RECORDED["container"]["Id"]
 NAME = "sparkrecipes-demo"
 
-PROGRAM = """#!{python} -IS
+PROGRAM = """
 import json, os, sys
 folder = {folder!r}
 args = sys.argv[1:]
@@ -53,9 +54,7 @@ class FakeDocker:
         """Write the program into a folder that a test puts on PATH."""
         self.folder = folder
         self.answers: list[dict[str, object]] = []
-        program = folder / "docker"
-        program.write_text(PROGRAM.format(python=sys.executable, folder=str(folder)))
-        program.chmod(0o755)
+        write_python(folder / "docker", PROGRAM.format(folder=str(folder)), "-IS")
         self.save()
 
     def answer(self, *args: str, stdout: str = "", stderr: str = "", exit_code: int = 0) -> None:
