@@ -85,7 +85,7 @@ def get_evidence(
 
 
 def completed(catalog: Catalog, recipe: Recipe, row: RecipeSummary) -> RecipeSummary:
-    """Add to a recipe's row what it needs and how fast it may be."""
+    """Add to a recipe's row the speed that it may reach, where nobody measured it."""
     # Most lists come from the kept one: the arithmetic is loaded by those that are made anew.
     from sparkrecipes.operations import sizing
 
